@@ -1,0 +1,1 @@
+"""The samplers, the tasks they run on, and one run from the shell (``python -m implementations``)."""

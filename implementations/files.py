@@ -1,0 +1,59 @@
+"""Files that are either whole or absent: every result of the suite is written through here."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary neighbour of ``path`` that takes its name only when the block ends well.
+
+    The rename is atomic within a file system and the content is flushed before it, so after a kill, a crash or
+    a full disk a reader finds the old file or the new one, never a part.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        # mkstemp makes private files; results are shared like any other file the user writes.
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def write_npz(path: Path, arrays: Mapping[str, Any], compress: bool = False) -> None:
+    save: Callable[..., None] = np.savez_compressed if compress else np.savez
+    with atomic_path(path) as temporary:
+        file: BinaryIO
+        with temporary.open("wb") as file:
+            save(file, **arrays)
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of a file, never a pickle."""
+    # Opened here: np.load would leave a damaged file open.
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}

