@@ -1,0 +1,75 @@
+"""The backends: a library, the device its arrays live on, and what a sampler built from them can do.
+
+Importing this module imports no library: a job pays for its own backend only.
+"""
+
+import importlib
+import os
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from implementations.methods import Settings
+from implementations.tasks.problem import Problem
+
+BACKENDS: dict[str, tuple[str, str]] = {
+    "jax-cpu": ("jax", "cpu"),
+    "jax-gpu": ("jax", "gpu"),
+    "torch-cpu": ("torch", "cpu"),
+    "torch-gpu": ("torch", "gpu"),
+}
+
+
+class DeviceMissing(RuntimeError):
+    """The backend's device is not in this machine; the run is skipped with this reason."""
+
+
+class Draws(NamedTuple):
+    """What a chunk of steps leaves behind, on the host; the means are over the steps since the draw before."""
+
+    positions: np.ndarray  # (chains, draws, P)
+    acceptance: np.ndarray  # (chains, draws): mean of the accepted moves
+    variance: np.ndarray  # (chains, draws): mean of the estimated variance of the loss difference
+
+
+class Sampler(Protocol):
+    """Chains of one method on one problem. A carry is all that the next chunk needs, and its backend's own affair."""
+
+    def start(self, positions: np.ndarray, seed: int) -> Any:
+        """The carry of chains that begin at ``positions`` (chains, P)."""
+
+    def compile(self, carry: Any) -> None:
+        """Compile the loop, so that no later call does; the carry is left as it is."""
+
+    def advance(self, carry: Any, num_steps: int) -> tuple[Any, Draws]:
+        """Run a chunk and wait for the device; whole strides of ``thin`` steps leave a draw."""
+
+    def finite_steps(self, carry: Any) -> np.ndarray:
+        """Steps (chains,) after which each chain's position was finite: all of them, or up to where it diverged."""
+
+    def audit(self, positions: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+        """One fresh move from each position (k, P), weighed by the method and by all the data (metrics.decisions)."""
+
+    def to_arrays(self, carry: Any) -> dict[str, np.ndarray]:
+        """A carry as plain arrays, for a checkpoint."""
+
+    def from_arrays(self, arrays: dict[str, np.ndarray]) -> Any:
+        """The carry that ``to_arrays`` took apart."""
+
+
+def build_sampler(backend: str, problem: Problem, method: str, settings: Settings) -> Sampler:
+    """The sampler of a method on a problem. Raises DeviceMissing."""
+    library, device = BACKENDS[backend]
+    chain = importlib.import_module(f"implementations.{library}_backend.chain")
+    sampler: Sampler = chain.build_sampler(problem, method, settings, device)
+    return sampler
+
+
+def use_one_thread(library: str) -> None:
+    """Keep a sampler on one thread, so that its wall-clock time can be compared; call it before the library is used."""
+    if library == "jax":
+        flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        if flags not in os.environ.get("XLA_FLAGS", ""):
+            os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
+    else:
+        importlib.import_module("torch").set_num_threads(1)

@@ -1,0 +1,68 @@
+"""Mini-batches: points drawn uniformly without replacement, and the loss difference they estimate."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from implementations.permutation import NUM_ROUNDS, SMALLEST_DOMAIN, domain, permute
+
+
+def draw_indices(key: Array, shape: tuple[int, ...], count: int, num_points: int) -> Array:
+    """``count`` distinct points of ``num_points`` for every place in ``shape``: (*shape, count).
+
+    The cost does not depend on ``num_points``: a keyed permutation is evaluated at 0 … count-1 only.
+    """
+    if num_points < SMALLEST_DOMAIN:
+        return jnp.argsort(jax.random.bits(key, (*shape, num_points), jnp.uint32), axis=-1)[..., :count].astype(
+            jnp.int32
+        )
+    rows, columns = domain(num_points)
+    keys = jax.random.bits(key, (*shape, NUM_ROUNDS), jnp.uint32).astype(jnp.int32)
+    indices = permute(jnp.broadcast_to(jnp.arange(count, dtype=jnp.int32), (*shape, count)), keys, rows, columns)
+    # The few images in num_points … rows × columns - 1 walk on along their cycle until they are points.
+    return jax.lax.while_loop(
+        lambda indices: jnp.any(indices >= num_points),
+        lambda indices: jnp.where(indices >= num_points, permute(indices, keys, rows, columns), indices),
+        indices,
+    )
+
+
+def estimate_of_all(differences: Array, log_prior_drop: Array, weight: float) -> tuple[Array, Array]:
+    """Delta from the differences d_j = l_j(theta') - l_j(theta) of all points (chains, N); its variance is 0.
+
+    Delta = log p(theta) - log p(theta') + (w / N) sum_j d_j   (paper: *MH usual acceptance*)
+    """
+    delta = log_prior_drop + weight * differences.mean(axis=-1)
+    return delta, jnp.zeros_like(delta)
+
+
+def estimate_of_batches(
+    differences: Array, log_prior_drop: Array, weight: float, num_points: int, variance: str
+) -> tuple[Array, Array]:
+    """delta and its variance from the differences d_j in M mini-batches of n (chains, M, n).
+
+    delta_i = log p(theta) - log p(theta') + (w / n) sum_{j in B_i} d_j   (paper: *mini-batch loss difference*)
+
+    - ``batches``: the mean of the delta_i; sum (delta_i - delta)^2 / (M (M - 1))   (paper: *chi-squared*)
+    - ``single``: delta_1; sum (delta_i - mean)^2 / (M - 1)   (paper: *mini-batch loss difference variance*)
+    - ``points``: the mean of the delta_i; w^2 / (n M) var(d_j) (1 - n M / N)
+    - ``oracle``: as ``points``; ``known_variance`` takes the variance's place
+    """
+    num_batches, batch_size = differences.shape[-2:]
+    deltas = log_prior_drop[:, None] + weight * differences.mean(axis=-1)
+    if variance == "single":
+        return deltas[:, 0], deltas.var(axis=-1, ddof=1)
+    if variance == "batches":
+        return deltas.mean(axis=-1), deltas.var(axis=-1, ddof=1) / num_batches
+    count = num_batches * batch_size
+    if count == 1:
+        # One point, which only ``naive`` takes, tells nothing of its spread.
+        return deltas[:, 0], jnp.zeros_like(deltas[:, 0])
+    spread = differences.var(axis=(-2, -1), ddof=1)
+    return deltas.mean(axis=-1), weight**2 * spread / count * (1 - count / num_points)
+
+
+def known_variance(differences: Array, weight: float, count: int) -> Array:
+    """Variance of delta over all draws of ``count`` points without replacement, from all differences (chains, N)."""
+    num_points = differences.shape[-1]
+    return weight**2 * differences.var(axis=-1, ddof=1) / count * (1 - count / num_points)

@@ -1,0 +1,338 @@
+"""Chains: a method's parts put together into a step, and steps into a loop over blocks of noise."""
+
+import math
+import subprocess
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from implementations.backends import DeviceMissing, Draws
+from implementations.methods import METHODS, Settings, degrees_of_freedom
+from implementations.schedule import block_steps
+from implementations.tasks.geometry import preconditioner_factor
+from implementations.tasks.problem import Problem
+from implementations.torch_backend.acceptance import ACCEPTANCES
+from implementations.torch_backend.likelihood import Data, log_prior, losses_and_gradient, point_losses
+from implementations.torch_backend.minibatch import draw_indices, estimate_of_all, estimate_of_batches, known_variance
+from implementations.torch_backend.proposals import langevin, langevin_log_ratio, random_walk, scale_by
+
+
+class State(NamedTuple):
+    """What the next step needs. Full-data methods keep losses and gradient of where they are, others nothing."""
+
+    position: Tensor  # (chains, P)
+    losses: Tensor  # (chains, N) or (chains, 0)
+    gradient: Tensor  # (chains, P) or (chains, 0)
+
+
+class Noise(NamedTuple):
+    """All the randomness of a step."""
+
+    normals: Tensor  # (chains, P): e
+    moves: Tensor  # (chains, P): L e
+    log_uniforms: Tensor  # (chains,)
+    indices: Tensor  # (chains, M, n): of the loss difference; M = 0 where it has none
+    gradient_indices: Tensor  # (chains, n): of the proposal; n = 0 where it has none
+
+
+class StepInfo(NamedTuple):
+    """What a reader of the run wants to know of a step; all (chains,)."""
+
+    log_ratio: Tensor
+    delta: Tensor
+    variance: Tensor
+    log_accept: Tensor
+
+
+class Step(NamedTuple):
+    """A method on a problem, as pure functions."""
+
+    visit: Callable[[Tensor, Data], State]
+    consider: Callable[..., tuple[State, StepInfo]]
+    move: Callable[..., tuple[State, StepInfo, Tensor]]
+
+
+def build_step(problem: Problem, method_name: str, settings: Settings) -> Step:
+    """Put a method's parts together."""
+    method = METHODS[method_name]
+    weight = problem.target_weight(settings.weight, settings.batch_size)
+    dof = degrees_of_freedom(settings)
+    accept = ACCEPTANCES[method.acceptance]
+
+    def visit(position: Tensor, data: Data) -> State:
+        """The state at a position, with what the method keeps of it."""
+        nothing = position[:, :0]
+        losses = gradient = nothing
+        if method.gradient == "all":
+            losses, gradient = losses_and_gradient(position, data, weight, problem)
+        elif method.estimate == "all":
+            losses = point_losses(position, data, problem)
+        return State(position, losses if method.estimate == "all" else nothing, gradient)
+
+    def gradient_with(data: Data, noise: Noise) -> Callable[[State], Tensor]:
+        """The gradient of the proposal: of all points, or of this step's own mini-batch.
+
+        The same mini-batch serves the way there and the way back, and no loss difference sees it: it is auxiliary
+        randomness, and detailed balance holds for each of its values.
+        """
+        if method.gradient == "all":
+            return lambda state: state.gradient
+        batch = data.take(noise.gradient_indices)
+        return lambda state: losses_and_gradient(state.position, batch, weight, problem)[1]
+
+    def loss_difference(state: State, arrived: State, data: Data, noise: Noise) -> tuple[Tensor, Tensor]:
+        """delta, the estimate of U(theta') - U(theta), and its variance."""
+        log_prior_drop = log_prior(state.position, problem) - log_prior(arrived.position, problem)
+        if method.estimate == "all":
+            return estimate_of_all(arrived.losses - state.losses, log_prior_drop, weight)
+        chains, num_batches, batch_size = noise.indices.shape
+        pair = torch.stack([state.position, arrived.position], dim=1)
+        losses = point_losses(pair, data.take(noise.indices.reshape(chains, 1, -1)), problem)
+        differences = (losses[:, 1] - losses[:, 0]).reshape(noise.indices.shape)
+        delta, variance = estimate_of_batches(
+            differences, log_prior_drop, weight, problem.num_points, settings.variance or "points"
+        )
+        if settings.variance == "oracle":
+            everything = point_losses(arrived.position, data, problem) - point_losses(state.position, data, problem)
+            variance = known_variance(everything, weight, num_batches * batch_size)
+        return delta, variance
+
+    def consider(
+        data: Data, factor: Tensor, state: State, noise: Noise, step_size: Tensor, is_audit: bool = False
+    ) -> tuple[State, StepInfo]:
+        """Propose a move and weigh it (paper: Algorithm 1, steps a to d)."""
+        log_ratio = delta = variance = torch.zeros_like(noise.log_uniforms)
+        if method.proposal == "random_walk":
+            arrived = visit(random_walk(state.position, noise.moves, step_size), data)
+        else:
+            gradient = gradient_with(data, noise)
+            there = gradient(state)
+            arrived = visit(langevin(state.position, there, factor, noise.moves, step_size), data)
+            if method.acceptance != "always" or is_audit:
+                log_ratio = langevin_log_ratio(there, gradient(arrived), factor, noise.normals, step_size)
+        if method.estimate != "none":
+            delta, variance = loss_difference(state, arrived, data, noise)
+        return arrived, StepInfo(log_ratio, delta, variance, log_ratio + accept(delta, variance, dof))
+
+    def move(
+        data: Data, factor: Tensor, state: State, noise: Noise, step_size: Tensor
+    ) -> tuple[State, StepInfo, Tensor]:
+        """Go or stay (paper: Algorithm 1, steps e and f); a ratio that is not a number stays."""
+        arrived, info = consider(data, factor, state, noise, step_size)
+        is_accepted = noise.log_uniforms < info.log_accept
+        chosen = (torch.where(is_accepted[:, None], new, old) for new, old in zip(arrived, state, strict=True))
+        return State(*chosen), info, is_accepted
+
+    return Step(visit, consider, move)
+
+
+def draw_noise(
+    generator: torch.Generator,
+    shape: tuple[int, ...],
+    factor: Tensor,
+    problem: Problem,
+    method_name: str,
+    settings: Settings,
+) -> Noise:
+    """The noise of many steps and chains at once, every tensor with the leading dimensions ``shape``."""
+    method = METHODS[method_name]
+    where = {"device": generator.device, "dtype": getattr(torch, settings.dtype), "generator": generator}
+    normals = torch.randn((*shape, problem.num_parameters), **where)
+    # 1 - u is never 0, so its logarithm is finite.
+    log_uniforms = torch.log1p(-torch.rand(shape, **where))
+    num_batches, batch_size = settings.batch_shape
+    count = num_batches * batch_size if method.estimate == "batches" else 0
+    indices = draw_indices(generator, shape, count, problem.num_points).reshape(*shape, -1 if count else 0, batch_size)
+    count = batch_size if method.gradient == "batch" else 0
+    gradient_indices = draw_indices(generator, shape, count, problem.num_points)
+    return Noise(normals, scale_by(factor, normals), log_uniforms, indices, gradient_indices)
+
+
+class Trail(NamedTuple):
+    """Steps that were made one after the other."""
+
+    state: State  # after the last of them
+    positions: Tensor  # (steps, chains, P)
+    accepted: Tensor  # (steps, chains)
+    variances: Tensor  # (steps, chains)
+
+
+class Carry(NamedTuple):
+    """All that the next chunk needs."""
+
+    state: State
+    generator: torch.Generator
+    num_steps: int  # made so far, for the step-size schedule
+    finite_steps: Tensor  # (chains,)
+
+
+#: Steps that one call of compiled code makes: enough to hide the cost of the call, few enough to compile soon.
+UNROLLED_STEPS = 8
+#: Compiling takes some twenty seconds, or four with a warm cache, and makes a step ten to twenty times faster.
+COMPILED_FROM_STEPS = 50_000
+
+
+class TorchSampler:
+    """Chains of one method on one problem, on one device (implementations.backends.Sampler)."""
+
+    def __init__(self, problem: Problem, method: str, settings: Settings, device: torch.device) -> None:
+        self.problem, self.method, self.settings, self.device = problem, method, settings, device
+        self.step = build_step(problem, method, settings)
+        self.dtype = getattr(torch, settings.dtype)
+        weight = problem.target_weight(settings.weight, settings.batch_size)
+        self.data = Data(self._put(problem.features), self._put(problem.targets))
+        self.factor = self._put(preconditioner_factor(problem, weight, settings.preconditioner))
+        # A whole number of compiled calls, so that only the end of a chunk runs eagerly.
+        self.block_steps = -(-block_steps(settings, problem.num_parameters) // UNROLLED_STEPS) * UNROLLED_STEPS
+        self.unrolled: Callable[..., Trail] | None = None
+
+    def _put(self, array: np.ndarray) -> Tensor:
+        is_integer = np.issubdtype(array.dtype, np.integer)
+        return torch.tensor(array, dtype=torch.int64 if is_integer else self.dtype, device=self.device)
+
+    def _steps(self, data: Data, factor: Tensor, state: State, noise: Noise, step_sizes: Tensor) -> Trail:
+        """As many steps as the noise has."""
+        positions, accepted, variances = [], [], []
+        for step_noise, step_size in zip(unbind(noise), step_sizes.unbind(), strict=True):
+            state, info, is_accepted = self.step.move(data, factor, state, step_noise, step_size)
+            positions.append(state.position)
+            accepted.append(is_accepted)
+            variances.append(info.variance)
+        return Trail(state, torch.stack(positions), torch.stack(accepted), torch.stack(variances))
+
+    @torch.no_grad()
+    def start(self, positions: np.ndarray, seed: int) -> Carry:
+        state = self.step.visit(self._put(positions), self.data)
+        generator = torch.Generator(self.device).manual_seed(seed)
+        return Carry(state, generator, 0, torch.zeros(len(positions), dtype=torch.int64, device=self.device))
+
+    @torch.no_grad()
+    def compile(self, carry: Carry) -> None:
+        """Compile the steps where the run is long enough for it to pay."""
+        if self.settings.num_warmup + self.settings.num_steps < COMPILED_FROM_STEPS:
+            return
+        unrolled = torch.compile(self._steps, fullgraph=True, dynamic=False)
+        generator = torch.Generator(self.device).manual_seed(0)
+        shape = (UNROLLED_STEPS, len(carry.state.position))
+        noise = draw_noise(generator, shape, self.factor, self.problem, self.method, self.settings)
+        step_sizes = torch.full((UNROLLED_STEPS,), self.settings.step_size, dtype=self.dtype, device=self.device)
+        try:
+            # Gradients inside the compiled steps.
+            torch._dynamo.config.trace_autograd_ops = True
+            trail = unrolled(self.data, self.factor, carry.state, noise, step_sizes)
+            # Once more from where it led: its state is laid out like all that follow.
+            unrolled(self.data, self.factor, trail.state, noise, step_sizes)
+        except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+            # No C++ compiler, say: a slow run is better than none.
+            warnings.warn(f"torch.compile failed, so the steps run eagerly: {error}", stacklevel=2)
+        else:
+            self.unrolled = unrolled
+
+    @torch.no_grad()
+    def advance(self, carry: Carry, num_steps: int) -> tuple[Carry, Draws]:
+        thin = self.settings.thin
+        state, generator, first, finite_steps = carry
+        chains, num_parameters = state.position.shape
+        num_draws = num_steps // thin
+        # One slot more than draws: for the steps after the last whole stride.
+        positions = state.position.new_zeros((num_draws + 1, chains, num_parameters))
+        acceptance, variance = state.position.new_zeros((2, num_draws + 1, chains))
+        for done in range(0, num_steps, self.block_steps):
+            length = min(self.block_steps, num_steps - done)
+            noise = draw_noise(generator, (length, chains), self.factor, self.problem, self.method, self.settings)
+            trail = self._block(state, noise, decayed_steps(self.settings, first + done, length).to(self.device))
+            state = trail.state
+            # Bookkeeping for a block at once: step by step it would cost as much as the steps.
+            slots = torch.arange(done, done + length, device=self.device) // thin
+            last = torch.arange((-done - 1) % thin, length, thin, device=self.device)
+            positions[slots[last]] = trail.positions[last]
+            acceptance.index_add_(0, slots, trail.accepted.to(self.dtype), alpha=1 / thin)
+            variance.index_add_(0, slots, trail.variances, alpha=1 / thin)
+            finite_steps = finite_steps + trail.positions.isfinite().all(dim=-1).sum(dim=0)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        kept = (array[:num_draws].transpose(0, 1).cpu().numpy() for array in (positions, acceptance, variance))
+        return Carry(state, generator, first + num_steps, finite_steps), Draws(*kept)
+
+    def _block(self, state: State, noise: Noise, step_sizes: Tensor) -> Trail:
+        """The steps of a block: by compiled pieces as far as they go, eagerly where there are none."""
+        trails = []
+        while len(step_sizes):
+            piece = UNROLLED_STEPS if self.unrolled else len(step_sizes)
+            run = self.unrolled if self.unrolled and piece <= len(step_sizes) else self._steps
+            trails.append(run(self.data, self.factor, state, cut(noise, slice(0, piece)), step_sizes[:piece]))
+            state, noise, step_sizes = trails[-1].state, cut(noise, slice(piece, None)), step_sizes[piece:]
+        return Trail(state, *(torch.cat(parts) for parts in list(zip(*trails, strict=True))[1:]))
+
+    def finite_steps(self, carry: Carry) -> np.ndarray:
+        return carry.finite_steps.cpu().numpy()
+
+    @torch.no_grad()
+    def audit(self, positions: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+        weight = self.problem.target_weight(self.settings.weight, self.settings.batch_size)
+        count = math.prod(self.settings.batch_shape)
+        # Apart from the chain's own stream.
+        generator = torch.Generator(self.device).manual_seed(2**31 + seed)
+        step_size = torch.tensor(self.settings.step_size, dtype=self.dtype, device=self.device)
+
+        def one(position: Tensor) -> dict[str, Tensor]:
+            noise = draw_noise(generator, (1,), self.factor, self.problem, self.method, self.settings)
+            state = self.step.visit(position[None], self.data)
+            arrived, info = self.step.consider(self.data, self.factor, state, noise, step_size, is_audit=True)
+            before, after = (point_losses(place.position, self.data, self.problem) for place in (state, arrived))
+            drop = log_prior(state.position, self.problem) - log_prior(arrived.position, self.problem)
+            true_delta, _ = estimate_of_all(after - before, drop, weight)
+            true_variance = known_variance(after - before, weight, count) if count else torch.zeros_like(true_delta)
+            return {
+                "log_ratio_proposal": info.log_ratio,
+                "delta": info.delta,
+                "variance": info.variance,
+                "log_accept": info.log_accept,
+                "log_uniform": noise.log_uniforms,
+                "true_delta": true_delta,
+                "true_variance": true_variance,
+            }
+
+        rows = [one(position) for position in self._put(positions)]
+        return {name: torch.cat([row[name] for row in rows]).cpu().numpy() for name in rows[0]}
+
+    def to_arrays(self, carry: Carry) -> dict[str, np.ndarray]:
+        tensors = carry.state._asdict() | {"generator": carry.generator.get_state(), "finite_steps": carry.finite_steps}
+        return {name: tensor.cpu().numpy() for name, tensor in tensors.items()} | {
+            "num_steps": np.array(carry.num_steps)
+        }
+
+    def from_arrays(self, arrays: dict[str, np.ndarray]) -> Carry:
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        state = State(*(tensors[name].to(self.device) for name in State._fields))
+        generator = torch.Generator(self.device)
+        generator.set_state(tensors["generator"])
+        return Carry(state, generator, int(arrays["num_steps"]), tensors["finite_steps"].to(self.device))
+
+
+def cut(noise: Noise, steps: slice) -> Noise:
+    """Some of the steps of a block of noise."""
+    return Noise(*(tensor[steps] for tensor in noise))
+
+
+def unbind(noise: Noise) -> list[Noise]:
+    """The steps of a block of noise, cut apart all at once because an index a step would cost more."""
+    return [Noise(*step) for step in zip(*(tensor.unbind() for tensor in noise), strict=True)]
+
+
+def decayed_steps(settings: Settings, first: int, count: int) -> Tensor:
+    """eta_t = eta (1 + t / decay_start)^-decay: constant for decay 0, else Welling and Teh's schedule."""
+    steps = torch.arange(first, first + count, dtype=torch.float64)
+    sizes = settings.step_size * (1 + steps / (settings.decay_start or 1)) ** -(settings.decay or 0)
+    return sizes.to(getattr(torch, settings.dtype))
+
+
+def build_sampler(problem: Problem, method: str, settings: Settings, device: str) -> TorchSampler:
+    """The sampler on ``cpu`` or ``gpu``. Raises DeviceMissing."""
+    if device == "gpu" and not torch.cuda.is_available():
+        raise DeviceMissing("no CUDA device")
+    return TorchSampler(problem, method, settings, torch.device("cuda" if device == "gpu" else "cpu"))

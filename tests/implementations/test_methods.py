@@ -1,0 +1,103 @@
+"""The table of methods, its settings and their errors."""
+
+import dataclasses
+
+import pytest
+
+from implementations.jax_backend.acceptance import ACCEPTANCES as JAX_ACCEPTANCES
+from implementations.methods import (
+    METHODS,
+    SETTINGS,
+    Settings,
+    degrees_of_freedom,
+    evaluations_per_step,
+    resolve,
+    setting_names,
+)
+from implementations.names import SettingError
+from implementations.torch_backend.acceptance import ACCEPTANCES as TORCH_ACCEPTANCES
+
+
+def settings_of(method: str, **given) -> Settings:
+    return resolve(method, given, task="regression", num_points=2000, num_parameters=21)
+
+
+def test_the_nine_methods_are_there():
+    assert set(METHODS) == {
+        "full_mh", "tempered", "naive", "pbnn", "pbnn_corrected", "sgld", "ula", "mala", "pbnn_mala"
+    }  # fmt: skip
+
+
+def test_both_backends_have_every_acceptance_of_the_table():
+    wanted = {method.acceptance for method in METHODS.values()}
+    assert wanted == set(JAX_ACCEPTANCES) == set(TORCH_ACCEPTANCES)
+
+
+def test_every_setting_has_a_field_and_help():
+    assert set(SETTINGS) == {field.name for field in dataclasses.fields(Settings)}
+    assert all(setting.help for setting in SETTINGS.values())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_defaults_are_complete_and_only_what_the_method_has(name):
+    assert list(settings_of(name).as_dict()) == setting_names(METHODS[name])
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "message"),
+    [
+        ("pbn", {}, "no method 'pbn'; did you mean 'pbnn'?"),
+        ("pbnn", {"step_sise": 1}, "pbnn: no setting 'step_sise'; did you mean 'step_size'?"),
+        ("full_mh", {"num_batches": 3}, "full_mh: no setting 'num_batches'"),
+        ("pbnn", {"step_size": -0.1}, "pbnn: step_size = -0.1 must be positive"),
+        ("pbnn", {"step_size": "fast"}, "pbnn: step_size = 'fast' is not a number"),
+        ("pbnn", {"step_size": "nan"}, "pbnn: step_size = 'nan' is not a number"),
+        ("pbnn", {"batch_size": 2.5}, "pbnn: batch_size = 2.5 is not a whole number"),
+        ("pbnn", {"batch_size": True}, "pbnn: batch_size = True is not a whole number"),
+        ("pbnn", {"batch_size": 0}, "pbnn: batch_size = 0 must be at least 1"),
+        ("pbnn", {"variance": "batch"}, "pbnn: no variance 'batch'; did you mean 'batches'?"),
+        ("pbnn", {"weight": "dta"}, "pbnn: weight = 'dta' is not 'data' or 'batch' or a number"),
+        ("pbnn", {"weight": 0}, "pbnn: weight = 0 must be positive"),
+        ("sgld", {"decay": 2}, "sgld: decay = 2 must be at most 1"),
+        ("pbnn", {"batch_size": 500, "num_batches": 5}, "num_batches × batch_size = 2500 exceeds the 2000 training points of 'regression'; lower"),
+        ("sgld", {"batch_size": 2001}, "sgld: batch_size = 2001 exceeds the 2000 training points"),
+        ("pbnn", {"num_batches": 1}, "variance = 'batches' needs num_batches of 2 or more; use 'points' for one batch"),
+        ("full_mh", {"weight": "batch"}, "full_mh: weight = 'batch' needs a batch_size"),
+        ("full_mh", {"num_steps": 5, "thin": 10}, "num_steps = 5 keeps no draw with thin = 10"),
+    ],
+)  # fmt: skip
+def test_a_bad_setting_is_named_with_the_way_out(method, given, message):
+    with pytest.raises(SettingError) as caught:
+        settings_of(method, **given)
+    assert message in str(caught.value)
+
+
+def test_text_from_the_shell_is_understood():
+    settings = settings_of("pbnn", step_size="1e-3", batch_size="5", weight="7.5", num_batches="3")
+    assert (settings.step_size, settings.batch_size, settings.weight, settings.num_batches) == (1e-3, 5, 7.5, 3)
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "likelihoods", "gradients"),
+    [
+        ("full_mh", {}, 2000, 0),
+        ("tempered", {}, 2000, 0),
+        ("naive", {"batch_size": 10}, 20, 0),
+        ("pbnn", {"batch_size": 5, "num_batches": 4}, 40, 0),
+        ("pbnn", {"batch_size": 5, "num_batches": 4, "variance": "oracle"}, 4040, 0),
+        ("sgld", {"batch_size": 5}, 0, 5),
+        ("ula", {}, 0, 2000),
+        ("mala", {}, 2000, 2000),
+        ("pbnn_mala", {"batch_size": 5, "num_batches": 4}, 40, 10),
+    ],
+)
+def test_evaluations_are_counted_by_data_point(method, given, likelihoods, gradients):
+    assert evaluations_per_step(METHODS[method], settings_of(method, **given), 2000) == (likelihoods, gradients)
+
+
+def test_degrees_of_freedom_follow_the_estimator():
+    given = {"batch_size": 5, "num_batches": 4}
+    assert degrees_of_freedom(settings_of("pbnn", **given)) == 3
+    assert degrees_of_freedom(settings_of("pbnn", variance="single", **given)) == 3
+    assert degrees_of_freedom(settings_of("pbnn", variance="points", **given)) == 19
+    assert degrees_of_freedom(settings_of("pbnn", variance="oracle", **given)) == float("inf")

@@ -1,0 +1,163 @@
+"""Samplers against closed forms: the exact ones find their target, the biased ones miss it by what theory says."""
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_triangular
+
+from implementations.backends import build_sampler
+from implementations.jax_backend import chain as jax_chain
+from implementations.methods import resolve
+from implementations.tasks.exact import gaussian_posterior
+from implementations.tasks.geometry import preconditioner_factor
+from tests.implementations.chains import BACKENDS, moments, sample
+
+both = pytest.mark.parametrize("backend", BACKENDS)
+
+#: Many chains that begin in the target: they leave it where it is not theirs, and their spread tells the error.
+MANY = {"chains": 128, "num_steps": 1000, "num_warmup": 300, "thin": 10}
+
+#: Deviations beyond this many Monte Carlo errors fail; the seeds are fixed.
+NUM_ERRORS = 4
+
+
+@both
+@pytest.mark.parametrize("task", ["linear", "regression"])
+@pytest.mark.parametrize(("method", "given"), [("full_mh", {}), ("mala", {}), ("tempered", {"batch_size": 5})])
+def test_exact_methods_find_the_closed_form(problem, backend, task, method, given):
+    found = moments(problem(task), method, backend, **MANY, **given)
+    assert abs(found.sd_ratio - 1) < NUM_ERRORS * found.sd_ratio_error
+    assert found.mean_error < NUM_ERRORS * found.mean_error_error
+    # The test means something only when it is sharp.
+    assert found.sd_ratio_error < 0.01
+
+
+@both
+@pytest.mark.parametrize(
+    ("task", "given"),
+    [
+        ("linear", {"batch_size": 5, "num_batches": 5, "step_size": 0.08}),
+        ("regression", {"batch_size": 5, "num_batches": 5, "step_size": 0.02}),
+    ],
+)
+@pytest.mark.parametrize("method", ["pbnn", "pbnn_mala"])
+def test_the_penalty_finds_the_target_at_a_moderate_step(problem, backend, task, given, method):
+    found = moments(problem(task), method, backend, **MANY, **given)
+    assert 0.95 < found.sd_ratio < 1.05
+    assert found.sd_ratio_error < 0.01
+
+
+@both
+@pytest.mark.parametrize(
+    ("task", "given"),
+    [
+        ("linear", {"batch_size": 2, "step_size": 0.08}),
+        ("regression", {"batch_size": 5, "step_size": 0.03, "weight": "batch"}),
+    ],
+)
+def test_naive_subsampling_misses_the_target(problem, backend, task, given):
+    assert moments(problem(task), "naive", backend, **MANY, **given).sd_ratio > 1.3
+
+
+class TestBrokenSamplersAreSeen:
+    """The same moments tell a right sampler from one with a small mistake, in the regime of strong noise."""
+
+    STRONG = MANY | {"batch_size": 5, "num_batches": 3, "step_size": 0.5, "weight": 20, "variance": "oracle"}
+
+    def test_the_right_one_passes(self, problem):
+        found = moments(problem("linear"), "pbnn", "jax-cpu", **self.STRONG)
+        assert 0.95 < found.sd_ratio < 1.05
+
+    @pytest.mark.parametrize("share", [0.0, 0.5, 2.0])
+    def test_a_penalty_of_the_wrong_size_fails(self, problem, monkeypatch, share):
+        def wrong(delta, variance, dof):
+            return -delta - share * 0.5 * variance
+
+        monkeypatch.setitem(jax_chain.ACCEPTANCES, "penalty", wrong)
+        found = moments(problem("linear"), "pbnn", "jax-cpu", **self.STRONG)
+        assert not 0.95 < found.sd_ratio < 1.05
+
+    @pytest.mark.parametrize("share", [0.0, 0.5, 2.0])
+    def test_a_langevin_ratio_of_the_wrong_size_fails(self, problem, monkeypatch, share):
+        right = jax_chain.langevin_log_ratio
+        monkeypatch.setattr(jax_chain, "langevin_log_ratio", lambda *arguments: share * right(*arguments))
+        found = moments(problem("linear"), "mala", "jax-cpu", **MANY)
+        assert not 0.95 < found.sd_ratio < 1.05
+
+
+def whitened_covariance(problem, draws, weight):
+    """Covariance of the draws over that of the exact posterior, and the spread of its entries over the chains."""
+    exact = gaussian_posterior(problem, weight)
+    root = np.linalg.cholesky(exact.covariance)
+    whitened = solve_triangular(root, (draws - exact.mean).reshape(-1, draws.shape[-1]).T, lower=True).T
+    whitened = whitened.reshape(draws.shape)
+    by_chain = np.einsum("cdi,cdj->cij", whitened, whitened) / draws.shape[1]
+    return by_chain.mean(axis=0), by_chain.std(axis=0, ddof=1) / np.sqrt(len(draws))
+
+
+@both
+@pytest.mark.parametrize("step_size", [0.1, 0.6])
+def test_ula_has_the_variance_of_its_discrete_chain(problem, backend, step_size):
+    """z' = (1 - eta) z + sqrt(2 eta) e in whitened coordinates, so var z = 1 / (1 - eta / 2)."""
+    draws, _ = sample(problem("linear"), "ula", backend, **MANY | {"chains": 512}, step_size=step_size)
+    covariance, error = whitened_covariance(problem("linear"), draws, 100)
+    np.testing.assert_array_less(abs(covariance - np.eye(2) / (1 - step_size / 2)), NUM_ERRORS * error)
+    assert error.max() < 0.02
+
+
+def sgld_covariance(problem, weight, batch_size, step_size):
+    """The stationary covariance of SGLD on a linear Gaussian model, whitened, by its linear fixed point.
+
+    theta' - m = (I - eta C H_B) (theta - m) + eta C (b_B - H_B m) + sqrt(2 eta) L e, with H_B and b_B the precision
+    and the shift of a mini-batch drawn without replacement:  cov = w^2 / n (1 - n / N) var of one point.
+    """
+    features, targets = problem.features.astype(float), problem.targets.astype(float)
+    exact = gaussian_posterior(problem, weight)
+    factor = preconditioner_factor(problem, weight, "full")
+    # The preconditioner is the exact covariance here, so that C H = I on average in whitened coordinates.
+    np.testing.assert_allclose(factor @ factor.T, exact.covariance, rtol=1e-4)
+    root = np.linalg.cholesky(exact.covariance)
+    points = features @ root / problem.noise_sd
+    precisions = np.einsum("ni,nj->nij", points, points)
+    forces = points * ((targets - features @ exact.mean) / problem.noise_sd)[:, None]
+    share = weight**2 / batch_size * (1 - batch_size / problem.num_points)
+    count = problem.num_points - 1
+    centred = precisions - precisions.mean(axis=0)
+    together = forces - forces.mean(axis=0)
+    multiplicative = share * np.einsum("nij,nkl->ikjl", centred, centred).reshape(4, 4) / count
+    additive = share * together.T @ together / count
+    drift = (1 - step_size) * np.eye(2)
+    operator = np.kron(drift, drift) + step_size**2 * multiplicative
+    source = step_size**2 * additive + 2 * step_size * np.eye(2)
+    return np.linalg.solve(np.eye(4) - operator, source.ravel()).reshape(2, 2)
+
+
+@both
+@pytest.mark.parametrize(("batch_size", "step_size", "weight"), [(5, 0.3, "batch"), (2, 0.02, "data"), (20, 0.5, 20)])
+def test_sgld_has_the_variance_of_its_discrete_chain(problem, backend, batch_size, step_size, weight):
+    given = {"batch_size": batch_size, "step_size": step_size, "weight": weight}
+    number = problem("linear").target_weight(weight, batch_size)
+    draws, _ = sample(problem("linear"), "sgld", backend, **MANY | {"chains": 512}, **given)
+    covariance, error = whitened_covariance(problem("linear"), draws, number)
+    expected = sgld_covariance(problem("linear"), number, batch_size, step_size)
+    np.testing.assert_array_less(abs(covariance - expected), NUM_ERRORS * error)
+    # The noise of the gradient is there to be seen.
+    assert np.trace(expected) / 2 - 1 / (1 - step_size / 2) > 5 * error.max()
+
+
+@both
+def test_a_decaying_step_takes_the_bias_of_sgld_away(problem, backend):
+    given = {"batch_size": 2, "weight": "data", "step_size": 0.2}
+    constant = moments(problem("linear"), "sgld", backend, **MANY, **given)
+    decaying = {"decay": 0.55, "decay_start": 2.0, "num_warmup": 2000}
+    slow = moments(problem("linear"), "sgld", backend, **MANY | given | decaying)
+    assert constant.sd_ratio > 1.3
+    assert 0.97 < slow.sd_ratio < 1.15
+
+
+@both
+def test_double_precision_is_double_precision(problem, backend):
+    given = {"chains": 2, "num_steps": 10, "num_warmup": 0, "thin": 1, "dtype": "float64"}
+    settings = resolve("full_mh", given, task="linear", num_points=100, num_parameters=2)
+    sampler = build_sampler(backend, problem("linear"), "full_mh", settings)
+    _, draws = sampler.advance(sampler.start(np.zeros((2, 2)), 0), 10)
+    assert draws.positions.dtype == np.float64
