@@ -1,0 +1,240 @@
+"""One run: what it leaves behind, how it ends, and that a killed one goes on as if nothing had happened."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from io import StringIO
+
+import numpy as np
+import pytest
+
+from implementations import __main__ as command
+from implementations.backends import BACKENDS, build_sampler
+from implementations.methods import METHODS, resolve
+from implementations.run import Job, run
+
+SHORT = {"num_steps": 60, "num_warmup": 20, "thin": 10, "chains": 2}
+CPU = ("jax-cpu", "torch-cpu")
+
+
+def make_job(problem, method="pbnn", backend="torch-cpu", seed=0, **given):
+    settings = resolve(
+        method,
+        SHORT | given,
+        task=problem.task,
+        num_points=problem.num_points,
+        num_parameters=problem.num_parameters,
+    )
+    return Job(problem, method, settings, backend, seed)
+
+
+@pytest.mark.parametrize("backend", CPU)
+def test_a_run_leaves_its_record_and_its_draws(problem, tmp_path, backend):
+    record = run(make_job(problem("linear"), backend=backend, batch_size=5, num_batches=4), tmp_path, stream=StringIO())
+    assert json.loads((tmp_path / "run.json").read_text()) == record
+    assert record["status"] == "ok"
+    assert record["likelihood_evaluations"] == 2 * 5 * 4 * 60 * 2
+    assert record["gradient_evaluations"] == 0
+    assert 0 < record["acceptance_rate"] <= 1
+    assert record["mean_variance"] > 0
+    assert min(record[name] for name in ("wall_clock_s", "cpu_s", "warmup_s", "peak_memory_mb")) > 0
+    assert record["versions"]["torch"].startswith("2.")
+    with np.load(tmp_path / "draws.npz", allow_pickle=False) as arrays:
+        assert arrays["draws"].shape == (2, 6, 2)
+        assert arrays["draws"].dtype == np.float32
+        assert arrays["acceptance"].mean() == pytest.approx(record["acceptance_rate"])
+        assert arrays["audit_true_delta"].shape == (12,)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["draws.npz", "run.json"]
+
+
+@pytest.mark.parametrize("backend", CPU)
+def test_thinning_keeps_the_last_position_of_each_stride(problem, backend):
+    """Also where strides and blocks of noise do not divide each other, and nothing of an unfinished stride."""
+    trails = {}
+    for thin in (1, 7):
+        job = make_job(problem("linear"), backend=backend, num_steps=7000, thin=thin)
+        sampler = build_sampler(backend, job.problem, job.method, job.settings)
+        _, draws = sampler.advance(sampler.start(np.zeros((2, 2)), 0), 138)
+        trails[thin] = draws
+    assert trails[1].positions.shape == (2, 138, 2)
+    assert np.array_equal(trails[7].positions, trails[1].positions[:, 6:133:7])
+    strides = trails[1].acceptance[:, :133].reshape(2, 19, 7)
+    np.testing.assert_allclose(trails[7].acceptance, strides.mean(axis=2), atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", CPU)
+def test_the_same_seed_gives_the_same_draws_and_another_seed_others(problem, tmp_path, backend):
+    for name, seed in (("one", 0), ("two", 0), ("other", 1)):
+        run(make_job(problem("linear"), backend=backend, seed=seed), tmp_path / name, stream=StringIO())
+    one, two, other = (np.load(tmp_path / name / "draws.npz")["draws"] for name in ("one", "two", "other"))
+    assert np.array_equal(one, two)
+    assert not np.isclose(one, other).any()
+
+
+@pytest.mark.parametrize("backend", CPU)
+def test_a_chain_that_leaves_the_finite_numbers_is_a_result(problem, tmp_path, backend):
+    record = run(make_job(problem("linear"), "sgld", backend, step_size=1e4), tmp_path, stream=StringIO())
+    assert record["status"] == "diverged"
+    assert 1 < record["diverged_at_step"] <= 20
+    assert str(record["diverged_at_step"]) in record["reason"]
+    assert np.isfinite(np.load(tmp_path / "draws.npz")["draws"]).all()
+
+
+@pytest.mark.parametrize("backend", [name for name in BACKENDS if name.endswith("gpu")])
+def test_a_missing_gpu_is_a_result(problem, tmp_path, backend, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    record = run(make_job(problem("linear"), backend=backend), tmp_path, stream=StringIO())
+    if backend == "jax-gpu" and record["status"] == "ok":
+        return  # this machine has one
+    assert (record["status"], record["reason"]) == ("skipped", "no CUDA device")
+    assert np.load(tmp_path / "draws.npz")["draws"].shape == (2, 0, 2)
+
+
+@pytest.mark.parametrize("backend", CPU)
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.is_minibatch])
+def test_the_audit_is_the_methods_own_rule_beside_the_full_data(problem, backend, method):
+    linear = problem("linear")
+    job = make_job(linear, method, backend, batch_size=10, dtype="float64")
+    sampler = build_sampler(backend, linear, method, job.settings)
+    positions = np.random.default_rng(0).normal(linear.map, 0.1, (200, 2))
+    audit = sampler.audit(positions, 0)
+    assert all(len(array) == 200 for array in audit.values())
+    if METHODS[method].estimate == "batches":
+        # delta is unbiased, and its spread is the true variance.
+        noise = (audit["delta"] - audit["true_delta"]) / np.sqrt(audit["true_variance"])
+        assert abs(noise.mean()) < 4 / np.sqrt(200)
+        assert noise.std() == pytest.approx(1, abs=0.25)
+        assert (audit["variance"] > 0).all()
+    else:
+        assert (audit["log_accept"] == np.inf).all()
+        assert np.abs(audit["log_ratio_proposal"]).max() > 0
+
+
+ARGUMENTS = ["--task", "linear", "--method", "pbnn", "--seed", "3", "--checkpoint-seconds", "0"]
+LONG = {"jax-cpu": 500_000, "torch-cpu": 6_000}
+
+
+def start(out, backend):
+    words = [*ARGUMENTS, "--set", f"num_steps={LONG[backend]}", "--backend", backend, "--out", str(out)]
+    return subprocess.Popen([sys.executable, "-m", "implementations", *words], stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("backend", CPU)
+def test_a_run_killed_without_warning_goes_on_to_the_very_same_draws(tmp_path, backend):
+    undisturbed = start(tmp_path / "undisturbed", backend)
+    assert undisturbed.communicate(timeout=300) and undisturbed.returncode == 0
+    out = tmp_path / "killed"
+    killed = start(out, backend)
+    deadline = time.monotonic() + 120
+    while not (out / "checkpoint.npz").exists():
+        assert time.monotonic() < deadline and killed.poll() is None
+        time.sleep(0.01)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    assert not (out / "run.json").exists()
+    again = start(out, backend)
+    _, log = again.communicate(timeout=300)
+    assert again.returncode == 0
+    assert "going on from" in log
+    assert not (out / "checkpoint.npz").exists()
+    ours, theirs = (np.load(tmp_path / name / "draws.npz") for name in ("killed", "undisturbed"))
+    assert set(ours.files) == set(theirs.files)
+    for name in ours.files:
+        assert np.array_equal(ours[name], theirs[name]), name
+
+
+class TestCheckpointsThatAreRefused:
+    @pytest.fixture
+    def out(self, problem, tmp_path, monkeypatch):
+        """A folder with the checkpoint of an interrupted run."""
+
+        def stop(*arguments):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr("implementations.run.METHODS", {})
+            patched.setattr("implementations.run._outcome", stop)
+            with pytest.raises(KeyboardInterrupt):
+                run(make_job(problem("linear")), tmp_path, checkpoint_seconds=0, stream=StringIO())
+        assert (tmp_path / "checkpoint.npz").exists()
+        return tmp_path
+
+    def test_its_own_is_taken(self, problem, out):
+        log = StringIO()
+        run(make_job(problem("linear")), out, stream=log)
+        assert "going on from" in log.getvalue()
+
+    def test_of_other_settings(self, problem, out):
+        log = StringIO()
+        record = run(make_job(problem("linear"), step_size=0.123), out, stream=log)
+        assert "belongs to another run: step_size is 0.36 there and 0.123 here" in log.getvalue()
+        assert record["num_steps_done"] == 80
+
+    def test_of_other_data(self, problem, out):
+        log = StringIO()
+        linear = problem("linear")
+        run(make_job(replace(linear, targets=linear.targets + 1)), out, stream=log)
+        assert "belongs to another run: problem_sha256" in log.getvalue()
+
+    @pytest.mark.parametrize("damage", ["cut", "overwritten", "emptied"])
+    def test_of_a_damaged_file(self, problem, out, damage):
+        path = out / "checkpoint.npz"
+        content = path.read_bytes()
+        half = len(content) // 2
+        path.write_bytes(
+            {"cut": content[:half], "overwritten": content[:half] + b"x" * 40 + content[half + 40 :], "emptied": b""}[
+                damage
+            ]
+        )
+        log = StringIO()
+        record = run(make_job(problem("linear")), out, stream=log)
+        assert "the file is damaged" in log.getvalue()
+        assert record["status"] == "ok"
+
+
+class TestTheCommand:
+    def run(self, *words):
+        return command.main(["--task", "linear", "--set", "num_steps=20", "--backend", "torch-cpu", *words])
+
+    def test_a_finished_run_is_not_run_again_nor_overwritten(self, tmp_path, capsys):
+        words = ["--method", "pbnn", "--out", str(tmp_path)]
+        assert self.run(*words) == 0
+        assert "ok: 2 draws × 4 chains" in capsys.readouterr().out
+        before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+        assert set(before) == {"run.json", "draws.npz", "problem.npz"}
+        assert self.run(*words) == 0
+        assert "already holds this run" in capsys.readouterr().out
+        assert self.run(*words, "--seed", "1") == 2
+        assert "holds another finished run (pbnn on linear, torch-cpu, seed 0)" in capsys.readouterr().err
+        assert before == {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+        assert self.run(*words, "--seed", "1", "--overwrite") == 0
+        assert json.loads((tmp_path / "run.json").read_text())["seed"] == 1
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["--method", "pbn"], "error: no method 'pbn'; did you mean 'pbnn'?"),
+            (["--method", "pbnn", "--backend", "jax-gpus"], "error: no backend 'jax-gpus'; did you mean 'jax-gpu'?"),
+            (["--method", "pbnn", "--set", "batch_size"], "error: --set batch_size: expected NAME=VALUE"),
+            (["--method", "pbnn", "--set", "batch_size=200"], "exceeds the 100 training points of 'linear'"),
+            (["--method", "pbnn", "--task", "liner"], "error: no task 'liner'; did you mean 'linear'?"),
+            (["--method", "pbnn", "--prior", "lapace"], "'lapace'; did you mean 'laplace'?"),
+            (["--method", "pbnn", "--stochastic", "al"], "'al'; did you mean 'all'?"),
+        ],
+    )  # fmt: skip
+    def test_a_mistake_gets_a_sentence_and_no_files(self, tmp_path, capsys, words, message):
+        assert self.run("--out", str(tmp_path / "out"), *words) == 2
+        assert message in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
+
+    def test_help_lists_every_method_and_setting(self, capsys):
+        with pytest.raises(SystemExit) as stopped:
+            command.main(["--help"])
+        assert stopped.value.code == 0
+        text = capsys.readouterr().out
+        for method in METHODS.values():
+            assert method.summary in text
