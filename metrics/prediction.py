@@ -1,0 +1,100 @@
+"""How good the predictions are: accuracy, log density, Brier score, RMSE, CRPS."""
+
+import numpy as np
+from scipy.special import ndtr
+
+#: Atoms that stand for a mixture in the pairs of its CRPS. Measured error of the mean CRPS with 4,000 draws: at most
+#: 4e-4 of it for normal and t3 draws and 2e-3 for two far modes; all pairs of every 20th draw would be off by 2e-2.
+NUM_ATOMS = 128
+
+
+def accuracy(probabilities: np.ndarray, targets: np.ndarray) -> float:
+    """Share of points whose most probable class (the first of equals) is the target."""
+    check_probabilities(probabilities, targets)
+    return float(np.mean(probabilities.argmax(axis=1) == targets))
+
+
+def negative_log_likelihood(log_density: np.ndarray) -> float:
+    """Mean of -log p(y | x), with p the mixture over draws; not the mean over draws of the log."""
+    if log_density.size == 0 or not np.isfinite(log_density).all():
+        raise ValueError(
+            f"log_density: {np.sum(~np.isfinite(log_density))} of {log_density.size} values are not finite"
+        )
+    return float(-log_density.mean())
+
+
+def brier(probabilities: np.ndarray, targets: np.ndarray) -> float:
+    """Brier score over all classes, from 0 (certain and right) to 2 (certain and wrong).
+
+    mean_i sum_k (p_ik - 1[y_i = k])^2
+    """
+    check_probabilities(probabilities, targets)
+    hits = np.eye(probabilities.shape[1])[targets]
+    return float(np.mean(np.sum((probabilities - hits) ** 2, axis=1)))
+
+
+def rmse(mean: np.ndarray, targets: np.ndarray) -> float:
+    """Root mean squared error of the predictive mean."""
+    if mean.shape != targets.shape or mean.size == 0:
+        raise ValueError(
+            f"mean of shape {mean.shape} and targets of shape {targets.shape}: expected the same, not empty"
+        )
+    if not (np.isfinite(mean).all() and np.isfinite(targets).all()):
+        raise ValueError("mean or targets hold values that are not finite")
+    return float(np.sqrt(np.mean((mean - targets.astype(np.float64)) ** 2)))
+
+
+def gaussian_mixture_crps(
+    centres: np.ndarray, targets: np.ndarray, noise_sd: float, num_atoms: int = NUM_ATOMS
+) -> np.ndarray:
+    """CRPS (n,) of the mixtures 1/S sum_s N(centres_s, noise_sd^2), ``centres`` (S, n), at ``targets`` (n,).
+
+        E|Y - y| - 1/2 E|Y - Y'| = mean_s A(y - f_s, noise_sd) - 1/2 mean_{s,t} A(f_s - f_t, sqrt(2) noise_sd)
+        A(m, s) = E|N(m, s^2)| = 2 s phi(m / s) + m (2 Phi(m / s) - 1)
+
+    (Grimit et al. 2006). The first mean is over all draws. In the second the S^2 pairs are brought down to
+    num_atoms^2: consecutive groups of the sorted centres give way to their means. Exact for S <= num_atoms.
+    """
+    distance = np.zeros(len(targets))
+    for centre in centres:
+        distance += _mean_absolute(targets - centre, noise_sd) / len(centres)
+    atoms, weights = _atoms(centres, num_atoms)
+    spread = np.zeros(len(targets))
+    for atom, weight in zip(atoms, weights, strict=True):
+        spread += weight * (weights @ _mean_absolute(atoms - atom, np.sqrt(2) * noise_sd))
+    return distance - 0.5 * spread
+
+
+def _atoms(centres: np.ndarray, num_atoms: int) -> tuple[np.ndarray, np.ndarray]:
+    """Group means (at most num_atoms, n) of the sorted centres, and the groups' shares of the draws."""
+    num_draws = len(centres)
+    starts = np.unique(np.linspace(0, num_draws, num_atoms, endpoint=False).astype(int))
+    counts = np.diff(starts, append=num_draws)
+    sums = np.add.reduceat(np.sort(centres, axis=0), starts, axis=0, dtype=np.float64)
+    return sums / counts[:, None], counts / num_draws
+
+
+def _mean_absolute(mean: np.ndarray, sd: float) -> np.ndarray:
+    """E|X| of X ~ N(mean, sd^2)."""
+    ratio = mean / sd
+    return sd * (np.sqrt(2 / np.pi) * np.exp(-0.5 * ratio**2) + ratio * (2 * ndtr(ratio) - 1))
+
+
+def check_probabilities(probabilities: np.ndarray, targets: np.ndarray) -> None:
+    """Class probabilities (n, K) and integer targets (n,), or a ValueError that says what is wrong."""
+    shapes = f"probabilities {probabilities.shape} and targets {targets.shape}"
+    if probabilities.ndim != 2 or probabilities.size == 0 or targets.shape != probabilities.shape[:1]:
+        raise ValueError(f"{shapes}: expected (n, K) and (n,), not empty")
+    check_classes(targets, probabilities.shape[1])
+    # Negated, so that NaN fails too; the tolerance is that of sums of float32 probabilities.
+    if not (probabilities.min() >= 0 and np.abs(probabilities.sum(axis=1) - 1).max() < 1e-4):
+        raise ValueError("probabilities: some row is negative, not finite or does not sum to 1")
+
+
+def check_classes(targets: np.ndarray, num_classes: int) -> None:
+    """Integers from 0 to num_classes - 1, or a ValueError."""
+    if not np.issubdtype(targets.dtype, np.integer) or targets.min() < 0 or targets.max() >= num_classes:
+        raise ValueError(
+            f"targets of type {targets.dtype} from {targets.min()} to {targets.max()}: "
+            f"expected integers from 0 to {num_classes - 1}, one for each class"
+        )

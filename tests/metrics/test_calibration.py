@@ -1,0 +1,151 @@
+"""Calibration, against torchmetrics and against models whose miscalibration is known."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from metrics.calibration import (
+    class_reliability,
+    confidence_gap,
+    coverage_reliability,
+    ece,
+    equal_mass_reliability,
+)
+
+SETTINGS = settings(max_examples=40)
+
+
+def classes_with_confidence(confidence, true_confidence, rng):
+    """Two classes: the model says ``confidence`` for class 0, which is the target with ``true_confidence``."""
+    probabilities = np.stack([confidence, 1 - confidence], axis=1)
+    return probabilities, (rng.random(len(confidence)) > true_confidence).astype(int)
+
+
+def random_classes(seed, num_points=200, num_classes=4):
+    rng = np.random.default_rng(seed)
+    concentration = rng.choice([0.1, 1.0, 5.0])
+    return rng.dirichlet(np.full(num_classes, concentration), num_points), rng.integers(0, num_classes, num_points)
+
+
+@pytest.mark.parametrize("num_bins", [5, 15])
+def test_ece_is_that_of_torchmetrics(num_bins):
+    import torch
+    from torchmetrics.functional.classification import multiclass_calibration_error
+
+    probabilities, targets = random_classes(0, num_points=3000)
+    expected = multiclass_calibration_error(
+        torch.tensor(probabilities), torch.tensor(targets), num_classes=4, n_bins=num_bins, norm="l1"
+    )
+    # torchmetrics works in float32.
+    assert ece(class_reliability(probabilities, targets, num_bins)) == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_a_reliability_curve_worked_by_hand():
+    probabilities = np.array([[0.9, 0.1], [0.85, 0.15], [0.6, 0.4], [1.0, 0.0]])
+    curve = class_reliability(probabilities, np.array([0, 1, 1, 0]), num_bins=5)
+    # Bins [0.6, 0.8) and [0.8, 1]; the three below hold nothing and are left out.
+    np.testing.assert_allclose(curve.nominal, [0.6, 2.75 / 3])
+    np.testing.assert_allclose(curve.observed, [0.0, 2 / 3])
+    assert curve.counts.tolist() == [1, 3]
+    assert ece(curve) == pytest.approx(0.25 * 0.6 + 0.75 * 0.25)
+    assert confidence_gap(curve) == pytest.approx(3.35 / 4 - 0.5)
+
+
+@pytest.mark.parametrize("num_points", [1_000, 100_000])
+def test_ece_of_a_calibrated_model_falls_to_zero_at_the_expected_rate(num_points):
+    rng = np.random.default_rng(4)
+    confidence = rng.uniform(0.5, 1, num_points)
+    probabilities, targets = classes_with_confidence(confidence, confidence, rng)
+    for reliability in (class_reliability, equal_mass_reliability):
+        curve = reliability(probabilities, targets)
+        sd = np.sqrt(curve.nominal * (1 - curve.nominal) / curve.counts)
+        # |N(0, sd)| has mean sqrt(2 / pi) sd and sd sqrt(1 - 2 / pi) sd; four standard errors of their sum.
+        expected = curve.weights @ sd * np.sqrt(2 / np.pi)
+        error = np.sqrt(np.sum((curve.weights * sd) ** 2) * (1 - 2 / np.pi))
+        assert abs(ece(curve) - expected) < 4 * error
+        assert abs(confidence_gap(curve)) < 4 * np.sqrt(np.sum((curve.weights * sd) ** 2))
+
+
+@pytest.mark.parametrize("excess", [0.1, -0.1])
+def test_the_gap_has_the_size_and_sign_of_a_known_overconfidence(excess):
+    rng = np.random.default_rng(5)
+    num_points = 40_000
+    confidence = rng.uniform(0.65, 0.9, num_points)
+    probabilities, targets = classes_with_confidence(confidence, confidence - excess, rng)
+    tolerance = 4 * 0.5 / np.sqrt(num_points)
+    for reliability in (class_reliability, equal_mass_reliability):
+        curve = reliability(probabilities, targets)
+        assert confidence_gap(curve) == pytest.approx(excess, abs=tolerance)
+        assert ece(curve) == pytest.approx(abs(excess), abs=tolerance)
+
+
+@given(st.integers(0, 1000))
+@SETTINGS
+def test_ece_lies_between_the_signed_gap_and_the_largest_gap_and_ignores_the_order_of_points(seed):
+    probabilities, targets = random_classes(seed)
+    order = np.random.default_rng(seed).permutation(len(targets))
+    # Rounded, so that many confidences are equal.
+    pit = np.random.default_rng(seed).random(200).round(1)
+    curves = [
+        (class_reliability(probabilities, targets), class_reliability(probabilities[order], targets[order])),
+        (equal_mass_reliability(probabilities, targets), equal_mass_reliability(probabilities[order], targets[order])),
+        (coverage_reliability(pit), coverage_reliability(pit[order])),
+    ]
+    for curve, shuffled in curves:
+        gaps = np.abs(curve.nominal - curve.observed)
+        assert abs(confidence_gap(curve)) <= ece(curve) + 1e-12
+        assert ece(curve) <= gaps.max() + 1e-12 <= 1 + 1e-12
+        assert ece(shuffled) == pytest.approx(ece(curve), abs=1e-12)
+
+
+@given(st.integers(0, 1000))
+@SETTINGS
+def test_the_class_gap_is_mean_confidence_minus_accuracy_whatever_the_bins(seed):
+    probabilities, targets = random_classes(seed)
+    expected = probabilities.max(axis=1).mean() - np.mean(probabilities.argmax(axis=1) == targets)
+    for reliability in (class_reliability, equal_mass_reliability):
+        curve = reliability(probabilities, targets)
+        assert curve.counts.sum() == len(targets)
+        assert confidence_gap(curve) == pytest.approx(expected, abs=1e-12)
+
+
+def test_equal_mass_bins_hold_equally_many_points_unless_confidences_are_equal():
+    probabilities, targets = random_classes(1, num_points=1500)
+    assert set(equal_mass_reliability(probabilities, targets).counts) == {100}
+    saturated = np.tile([1.0, 0.0], (90, 1))
+    curve = equal_mass_reliability(saturated, np.arange(90) % 2)
+    assert (curve.counts.tolist(), curve.nominal.tolist(), curve.observed.tolist()) == ([90], [1.0], [0.5])
+
+
+def test_coverage_of_the_right_law_is_nominal_and_of_a_narrow_one_too_small():
+    rng = np.random.default_rng(6)
+    num_points = 50_000
+    targets = rng.normal(size=num_points)
+    tolerance = 4 * 0.5 / np.sqrt(num_points)
+    assert ece(coverage_reliability(stats.norm.cdf(targets))) < tolerance
+    for sd in (0.5, 2.0):
+        curve = coverage_reliability(stats.norm(0, sd).cdf(targets))
+        # The interval of level c is +- sd Phi^-1((1 + c) / 2), and covers 2 Phi(that) - 1.
+        expected = 2 * stats.norm.cdf(sd * stats.norm.ppf((1 + curve.nominal) / 2)) - 1
+        np.testing.assert_allclose(curve.observed, expected, atol=tolerance)
+        assert confidence_gap(curve) == pytest.approx(np.mean(curve.nominal - expected), abs=tolerance)
+        assert np.sign(confidence_gap(curve)) == (1 if sd < 1 else -1)
+    np.testing.assert_allclose(curve.nominal, np.arange(0.05, 0.951, 0.05))
+    assert set(curve.counts) == {num_points}
+
+
+def test_a_single_class_and_a_single_point_have_defined_answers():
+    curve = class_reliability(np.ones((3, 1)), np.zeros(3, int))
+    assert (ece(curve), confidence_gap(curve)) == (0.0, 0.0)
+    curve = equal_mass_reliability(np.array([[0.8, 0.2]]), np.array([1]))
+    assert (ece(curve), confidence_gap(curve)) == (0.8, 0.8)
+
+
+@pytest.mark.parametrize("pit", [np.array([]), np.array([0.5, np.nan]), np.array([1.1])])
+def test_values_that_are_no_probabilities_are_refused(pit):
+    with pytest.raises(ValueError, match="expected values from 0 to 1"):
+        coverage_reliability(pit)
+    with pytest.raises(ValueError, match="probabilities"):
+        class_reliability(pit[:, None], np.zeros(len(pit), int))

@@ -1,0 +1,130 @@
+"""Convergence of chains whose effective sample size is known, and of chains that have none."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from metrics.convergence import convergence
+
+SHAPE = (4, 2000, 12)
+
+
+def autoregressive(correlation, shape=SHAPE, seed=0):
+    """Stationary chains x_t = correlation x_{t-1} + noise of variance 1; their ESS is S (1 - c) / (1 + c)."""
+    from scipy.signal import lfilter
+
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=shape) * np.sqrt(1 - correlation**2)
+    noise[:, 0] = rng.normal(size=(shape[0], shape[2]))
+    return lfilter([1], [1, -correlation], noise, axis=1)
+
+
+@pytest.mark.parametrize("correlation", [-0.3, 0.0, 0.5, 0.9])
+def test_ess_of_autoregressive_chains_is_the_known_one(correlation):
+    found = convergence(autoregressive(correlation))
+    expected = SHAPE[0] * SHAPE[1] * (1 - correlation) / (1 + correlation)
+    # The median of twelve estimates, each within some ten per cent at this length.
+    assert found.median_bulk_ess == pytest.approx(expected, rel=0.1)
+    assert 0.6 * expected < found.min_bulk_ess < found.median_bulk_ess
+    # Indicators of the tails are less correlated than the chain, if it is correlated at all.
+    assert found.median_tail_ess > 0.8 * min(expected, SHAPE[0] * SHAPE[1])
+    assert found.min_tail_ess <= found.median_tail_ess
+    assert 0.99 < found.r_hat < 1.02
+    assert found.reason is None
+
+
+def test_the_worst_r_hat_and_least_ess_are_those_of_arviz():
+    import arviz
+
+    traces = autoregressive(0.5, shape=(3, 200, 4))
+    traces[0, :, 2] += 1
+    traces[1, :, 3] *= 4
+    found = convergence(traces)
+    columns = np.moveaxis(traces, 2, 0)
+    assert found.r_hat == max(arviz.rhat(column) for column in columns)
+    assert found.min_bulk_ess == min(arviz.ess(column) for column in columns)
+    assert found.median_tail_ess == np.median([arviz.ess(column, method="tail") for column in columns])
+
+
+@pytest.mark.parametrize(
+    "change", [lambda x: x + np.arange(4)[:, None, None], lambda x: x * [[[1]], [[1]], [[1]], [[5]]]]
+)
+def test_chains_that_differ_in_place_or_in_scale_are_found_out(change):
+    assert convergence(change(autoregressive(0.0))).r_hat > 1.05
+
+
+def test_the_order_of_chains_and_quantities_does_not_matter():
+    traces = autoregressive(0.5, shape=(4, 100, 3))
+    traces[0, :, 2] += 1
+    assert asdict(convergence(traces[::-1, :, ::-1])) == pytest.approx(asdict(convergence(traces)))
+
+
+def test_constant_chains_have_no_diagnostics_and_say_so():
+    found = convergence(np.ones((4, 100, 3)))
+    assert found.r_hat is None and found.min_bulk_ess is None and found.median_tail_ess is None
+    assert found.reason == "constant chains: no quantity ever changes"
+
+
+@pytest.mark.parametrize("num_draws_at_a_value", [100, 50])
+def test_chains_stuck_each_at_its_own_value_have_no_finite_r_hat(num_draws_at_a_value):
+    values = np.arange(400 // num_draws_at_a_value)
+    found = convergence(values.repeat(num_draws_at_a_value).reshape(4, 100, 1))
+    assert found.r_hat is None
+    assert "R-hat is infinite" in found.reason
+    assert found.min_bulk_ess < 10
+
+
+def test_a_quantity_that_never_changes_is_left_out_and_counted():
+    traces = autoregressive(0.0)
+    with_constant = np.concatenate([traces, np.ones((*SHAPE[:2], 1))], axis=2)
+    found, expected = asdict(convergence(with_constant)), asdict(convergence(traces))
+    assert found.pop("reason") == "1 of 13 quantities never change and are left out"
+    expected.pop("reason")
+    assert found == expected
+
+
+def test_a_trace_almost_always_at_its_largest_value_has_no_tail():
+    traces = np.zeros((2, 100, 1))
+    traces[:, 30] = -1
+    found = convergence(traces)
+    assert found.min_tail_ess is None and found.median_tail_ess is None
+    assert "1 of 1 quantities have no tail to estimate" in found.reason
+
+
+def test_an_odd_number_of_draws_leaves_no_hole_in_the_middle():
+    """arviz would drop the middle draw, find constant halves and make R-hat 0 / 0."""
+    traces = np.zeros((2, 101, 1))
+    traces[:, 50] = 1
+    assert convergence(traces).r_hat == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("traces", "reason"),
+    [
+        (np.zeros((4, 1, 2)), "1 draws a chain: at least 4 are needed"),
+        (np.full((4, 100, 2), np.nan), "2 of 2 quantities are not finite"),
+        (np.full((4, 100, 1), np.inf), "1 of 1 quantities are not finite"),
+    ],
+)
+def test_too_few_or_infinite_draws_are_reported_as_undefined(traces, reason):
+    found = convergence(traces)
+    assert found.reason == reason
+    assert {value for name, value in asdict(found).items() if name != "reason"} == {None}
+
+
+def test_one_chain_has_an_ess_but_no_r_hat():
+    found = convergence(autoregressive(0.0)[:1])
+    assert found.r_hat is None and found.reason == "one chain: R-hat needs two"
+    assert found.median_bulk_ess == pytest.approx(SHAPE[1], rel=0.2)
+
+
+def test_two_valued_chains_give_finite_numbers():
+    traces = np.random.default_rng(1).choice([-1.0, 1.0], size=(4, 100, 2))
+    json.dumps(asdict(convergence(traces)), allow_nan=False)
+
+
+def test_no_quantities_are_refused():
+    with pytest.raises(ValueError, match=r"traces of shape \(4, 100, 0\)"):
+        convergence(np.zeros((4, 100, 0)))
