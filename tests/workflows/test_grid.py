@@ -1,0 +1,716 @@
+"""Studies: what they expand to, where the runs go, and what is said about a mistake in one."""
+
+import copy
+import datetime
+import itertools
+import json
+import math
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from implementations.backends import BACKENDS
+from implementations.methods import METHODS, SETTINGS
+from implementations.names import SettingError
+from implementations.tasks import TASKS
+from workflows.grid import SCHEMA, Study, Variant, load_study, main
+
+# No deadline: a busy machine is no mistake of the code.
+REPEATABLE = settings(derandomize=True, deadline=None)
+
+STUDIES = sorted((SCHEMA.parents[1] / "studies").glob("*.yaml"))
+
+TRIAL = """\
+study: trial
+description: a trial
+seeds: [0, 1]
+backends: [jax-cpu, torch-cpu]
+chains: 4
+defaults: {num_steps: 100, num_warmup: 10, thin: 2}
+tasks:
+  - task: linear
+    methods:
+      full_mh: {}
+      pbnn: {batch_size: [2, 5], num_batches: 5, step_size: [0.001, 0.01], weight: data}
+      naive:
+        - {batch_size: 2}
+        - {batch_size: 10, weight: batch}
+  - task: regression
+    stochastic: all
+    prior: laplace
+    defaults: {thin: 5}
+    methods:
+      sgld: {batch_size: 5}
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path):
+    """Load a study from its text."""
+
+    def load_text(text: str) -> Study:
+        path = tmp_path / "trial.yaml"
+        path.write_text(text)
+        return load_study(path)
+
+    return load_text
+
+
+@pytest.fixture
+def mistakes(load, tmp_path: Path):
+    """What is said about a study's text, without the file's name that every line starts with."""
+
+    def mistakes_of(text: str) -> list[str]:
+        with pytest.raises(SettingError) as caught:
+            load(text)
+        prefix = f"{tmp_path / 'trial.yaml'}: "
+        lines = str(caught.value).splitlines()
+        assert all(line.startswith(prefix) for line in lines)
+        return [line.removeprefix(prefix) for line in lines]
+
+    return mistakes_of
+
+
+def changed(old: str, new: str) -> str:
+    assert TRIAL.count(old) == 1
+    return TRIAL.replace(old, new)
+
+
+# Expansion
+
+
+def test_lists_expand_to_every_combination_with_every_backend_and_seed(load):
+    study = load(TRIAL)
+    assert (study.name, study.description) == ("trial", "a trial")
+    combinations = [
+        "linear/full_mh",
+        "linear/pbnn,batch_size=2,num_batches=5,step_size=0.001,weight=data",
+        "linear/pbnn,batch_size=2,num_batches=5,step_size=0.01,weight=data",
+        "linear/pbnn,batch_size=5,num_batches=5,step_size=0.001,weight=data",
+        "linear/pbnn,batch_size=5,num_batches=5,step_size=0.01,weight=data",
+        "linear/naive,batch_size=2",
+        "linear/naive,batch_size=10,weight=batch",
+        "regression-all-laplace/sgld,batch_size=5",
+    ]
+    copies = ["jax-cpu/seed0", "jax-cpu/seed1", "torch-cpu/seed0", "torch-cpu/seed1"]
+    assert [run.path for run in study.runs] == [f"{a}/{b}" for a, b in itertools.product(combinations, copies)]
+
+
+def test_a_run_carries_what_its_path_says_and_the_defaults(load):
+    run = load(TRIAL).runs[9]
+    assert run.path == "linear/pbnn,batch_size=2,num_batches=5,step_size=0.01,weight=data/jax-cpu/seed1"
+    assert (run.variant, run.method, run.backend, run.seed) == (Variant("linear"), "pbnn", "jax-cpu", 1)
+    assert run.settings.as_dict() == {
+        "batch_size": 2,
+        "num_batches": 5,
+        "step_size": 0.01,
+        "weight": "data",
+        "variance": "batches",
+        "preconditioner": "full",
+        "num_steps": 100,
+        "num_warmup": 10,
+        "thin": 2,
+        "chains": 4,
+        "dtype": "float32",
+    }
+
+
+def test_expanding_twice_gives_the_same_runs_in_the_same_order(load):
+    assert load(TRIAL) == load(TRIAL)
+
+
+def test_the_order_of_keys_in_an_entry_changes_no_path(load):
+    swapped = changed("{batch_size: 10, weight: batch}", "{weight: batch, batch_size: 10}")
+    assert load(swapped) == load(TRIAL)
+
+
+def test_an_entry_overrides_its_tasks_defaults_and_those_the_studys(load):
+    text = changed("sgld: {batch_size: 5}", "sgld: [{batch_size: 5}, {batch_size: 5, thin: 10, chains: 2}]")
+    thinning = {run.label: (run.settings.thin, run.settings.chains) for run in load(text).runs}
+    assert thinning["full_mh"] == (2, 4)
+    assert thinning["sgld,batch_size=5"] == (5, 4)
+    assert thinning["sgld,batch_size=5,thin=10,chains=2"] == (10, 2)
+
+
+def test_a_default_reaches_only_the_methods_that_have_the_setting(load):
+    text = changed("thin: 2}", "thin: 2, num_batches: 3, decay: 0.5}")
+    by_label = {run.label: run.settings for run in load(text).runs}
+    assert (by_label["full_mh"].num_batches, by_label["full_mh"].decay) == (None, None)
+    assert by_label["naive,batch_size=2"].num_batches == 3
+    assert by_label["sgld,batch_size=5"].decay == 0.5
+
+
+def test_the_default_step_follows_the_number_of_stochastic_parameters(load):
+    text = changed("sgld: {batch_size: 5}", "full_mh:")
+    # A weight and a bias for each of 20 hidden units, then 21 of the last layer; the optimal scale is 2.38 / sqrt(d).
+    assert load(text).runs[-1].settings.step_size == pytest.approx(2.38**2 / (2 * (20 * 2 + 21)))
+
+
+def test_the_nearest_seeds_and_backends_win(load):
+    text = changed("stochastic: all", "seeds: [7]\n    stochastic: all")
+    text += "      ula: {seeds: [8, 9], backends: [jax-gpu]}\n"
+    paths = [run.path.split("/", 1)[1] for run in load(text).runs if run.variant.task == "regression"]
+    assert paths == [
+        "sgld,batch_size=5/jax-cpu/seed7",
+        "sgld,batch_size=5/torch-cpu/seed7",
+        "ula/jax-gpu/seed8",
+        "ula/jax-gpu/seed9",
+    ]
+
+
+def test_the_same_settings_may_be_split_over_backends_and_seeds(load):
+    text = changed("full_mh: {}", "full_mh: [{seeds: [0]}, {seeds: [1], backends: [jax-cpu]}]")
+    paths = [run.path for run in load(text).runs if run.method == "full_mh"]
+    assert paths == [f"linear/full_mh/{tail}" for tail in ("jax-cpu/seed0", "torch-cpu/seed0", "jax-cpu/seed1")]
+
+
+def test_a_method_without_settings_may_be_left_empty(load):
+    assert load(changed("full_mh: {}", "full_mh:")) == load(TRIAL)
+
+
+@pytest.mark.parametrize("written", ["1e-3", "1E-3", "1.e-3", "'0.001'", ".001", "+1e-3", "0.1e-02"])
+def test_a_number_is_read_however_it_is_written(load, written):
+    assert load(changed("[0.001, 0.01]", f"[{written}, 1e-2]")) == load(TRIAL)
+
+
+@REPEATABLE
+@given(
+    axes=st.dictionaries(
+        st.sampled_from(["batch_size", "step_size", "thin", "weight"]),
+        st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True),
+    ),
+    seeds=st.lists(st.integers(0, 99), min_size=1, max_size=3, unique=True),
+)
+def test_the_number_of_runs_is_the_product_of_the_lists_and_the_paths_tell_them_apart(tmp_path_factory, axes, seeds):
+    path = tmp_path_factory.mktemp("grid") / "trial.yaml"
+    content = yaml.safe_load(TRIAL) | {"seeds": seeds, "tasks": [{"task": "regression", "methods": {"sgld": axes}}]}
+    path.write_text(yaml.safe_dump(content))
+    runs = load_study(path).runs
+    assert len(runs) == len({run.path for run in runs}) == 2 * len(seeds) * math.prod(map(len, axes.values()))
+    for run in runs:
+        _, label, backend, seed = run.path.split("/")
+        written = dict(item.split("=") for item in label.split(",")[1:])
+        assert list(written) == [name for name in SETTINGS if name in axes]
+        assert {name: float(value) for name, value in written.items()} == {
+            name: value for name, value in run.settings.as_dict().items() if name in axes
+        }
+        assert (backend, seed) == (run.backend, f"seed{run.seed}")
+
+
+# Paths
+
+
+@pytest.mark.parametrize(
+    ("variant", "label"),
+    [
+        (Variant("regression"), "regression"),
+        (Variant("regression", "all"), "regression-all"),
+        (Variant("regression", prior="laplace"), "regression-laplace"),
+        (Variant("regression", "all", "laplace", 0.5), "regression-all-laplace-scale0.5"),
+        (Variant("linear", prior_scale=10.0), "linear-scale10"),
+    ],
+)
+def test_a_variant_of_a_task_has_its_own_label(variant, label):
+    assert variant.label == label
+
+
+def test_a_shell_takes_every_path_as_it_stands(load):
+    text = changed("[0.001, 0.01]", "[1e-7, 0.1, 12345678.5, 1e20]")
+    text = text.replace("prior: laplace", "prior: laplace\n    prior_scale: 1e-5")
+    runs = load(text).runs
+    assert all(shlex.quote(run.path) == run.path for run in runs)
+    assert {run.label.split(",")[3] for run in runs if run.method == "pbnn"} == {
+        "step_size=1e-07",
+        "step_size=0.1",
+        "step_size=12345678.5",
+        "step_size=1e+20",
+    }
+
+
+# Mistakes
+
+#: What is changed in TRIAL, and every line that is said about it.
+MISTAKES = {
+    "a mistyped key at the top": (
+        "seeds: [0, 1]",
+        "seed: [0, 1]",
+        ["seed: no key 'seed'; did you mean 'seeds'?", "the key 'seeds' is missing"],
+    ),
+    "a mistyped key of a task": (
+        "    stochastic: all",
+        "    stochastics: all",
+        ["tasks[1].stochastics: no key 'stochastics'; did you mean 'stochastic'?"],
+    ),
+    "a mistyped setting": (
+        "weight: data}",
+        "wieght: data}",
+        ["tasks[0].methods.pbnn.wieght: no setting 'wieght'; did you mean 'weight'?"],
+    ),
+    "a mistyped default": ("thin: 2}", "thim: 2}", ["defaults.thim: no setting 'thim'; did you mean 'thin'?"]),
+    "a mistyped default of a task": (
+        "defaults: {thin: 5}",
+        "defaults: {thim: 5}",
+        ["tasks[1].defaults.thim: no setting 'thim'; did you mean 'thin'?"],
+    ),
+    "a mistyped override": (
+        "full_mh: {}",
+        "full_mh: {seed: [2]}",
+        ["tasks[0].methods.full_mh.seed: no setting 'seed'; did you mean 'seeds'?"],
+    ),
+    "a setting of another method": (
+        "full_mh: {}",
+        "full_mh: {batch_size: 2}",
+        [
+            "tasks[0].methods.full_mh.batch_size: no setting 'batch_size'; valid: step_size, weight, preconditioner, "
+            "num_steps, num_warmup, thin, chains, dtype, seeds, backends"
+        ],
+    ),
+    "an unknown task": ("task: linear", "task: liner", ["tasks[0].task: no task 'liner'; did you mean 'linear'?"]),
+    "an unknown method": (
+        "full_mh: {}",
+        "pbn: {}",
+        ["tasks[0].methods.pbn: no method 'pbn'; did you mean 'pbnn'?"],
+    ),
+    "an unknown backend": (
+        "torch-cpu]",
+        "torch-cup]",
+        ["backends[1]: no backend 'torch-cup'; did you mean 'torch-cpu'?"],
+    ),
+    "an unknown backend of an entry": (
+        "full_mh: {}",
+        "full_mh: {backends: [jax-gpux]}",
+        ["tasks[0].methods.full_mh.backends[0]: no backend 'jax-gpux'; did you mean 'jax-gpu'?"],
+    ),
+    "an unknown prior": (
+        "prior: laplace",
+        "prior: laplac",
+        ["tasks[1].prior: no prior 'laplac'; did you mean 'laplace'?"],
+    ),
+    "an unknown part": (
+        "    stochastic: all",
+        "    stochastic: al",
+        ["tasks[1].stochastic: no choice of stochastic layers 'al'; did you mean 'all'?"],
+    ),
+    "all layers of one": (
+        "task: linear\n",
+        "task: linear\n    stochastic: all\n",
+        ["tasks[0].stochastic: 'linear' has one layer, so 'all' is 'last'; leave it out"],
+    ),
+    "an unknown word for a setting": (
+        "weight: data}",
+        "variance: batch}",
+        ["tasks[0].methods.pbnn.variance: no variance 'batch'; did you mean 'batches'?"],
+    ),
+    "a negative step size": (
+        "[0.001, 0.01]",
+        "-0.001",
+        ["tasks[0].methods.pbnn.step_size: step_size = -0.001 must be positive"],
+    ),
+    "a negative step size in a list": (
+        "[0.001, 0.01]",
+        "[0.01, -1e-3]",
+        ["tasks[0].methods.pbnn.step_size[1]: step_size = -0.001 must be positive"],
+    ),
+    "a batch larger than the data": (
+        "{batch_size: 2}",
+        "{batch_size: 101}",
+        ["tasks[0].methods.naive[0]: naive: batch_size = 101 exceeds the 100 training points of 'linear'; lower it"],
+    ),
+    "batches larger than the data": (
+        "[2, 5], num",
+        "[2, 50], num",
+        [
+            "tasks[0].methods.pbnn: pbnn: num_batches × batch_size = 250 exceeds the 100 training points of 'linear'; "
+            "lower one of them"
+        ],
+    ),
+    "a prior without width": (
+        "prior: laplace",
+        "prior_scale: 0",
+        ["tasks[1].prior_scale: prior_scale = 0 must be positive"],
+    ),
+    "a prior scale that is no number": (
+        "prior: laplace",
+        "prior_scale: .nan",
+        ["tasks[1].prior_scale: prior_scale = nan is not a number"],
+    ),
+    "a word for a number": (
+        "[0.001, 0.01]",
+        "small",
+        ["tasks[0].methods.pbnn.step_size: step_size = 'small' is not a number"],
+    ),
+    "a fraction for a count": (
+        "[2, 5], num",
+        "2.5, num",
+        ["tasks[0].methods.pbnn.batch_size: batch_size = 2.5 is not a whole number"],
+    ),
+    "a flag for a number": (
+        "[0.001, 0.01]",
+        "true",
+        ["tasks[0].methods.pbnn.step_size: True is not a number or word, or a list of one or more of them"],
+    ),
+    "a mapping for a number": (
+        "[0.001, 0.01]",
+        "{from: 1}",
+        ["tasks[0].methods.pbnn.step_size: {'from': 1} is not a number or word, or a list of one or more of them"],
+    ),
+    "a grid among the defaults": (
+        "thin: 2}",
+        "thin: [2, 3]}",
+        ["defaults.thin: [2, 3] is not a single number or word; a list belongs in a method's entry"],
+    ),
+    "a number for a method's settings": (
+        "full_mh: {}",
+        "full_mh: 3",
+        ["tasks[0].methods.full_mh: 3 is not a grid of settings ({} for none), or a list of one or more grids"],
+    ),
+    "a number in a list of grids": (
+        "full_mh: {}",
+        "full_mh: [3]",
+        ["tasks[0].methods.full_mh[0]: 3 is not a grid of settings ({} for none)"],
+    ),
+    "an empty list of grids": (
+        "full_mh: {}",
+        "full_mh: []",
+        ["tasks[0].methods.full_mh: [] is not a grid of settings ({} for none), or a list of one or more grids"],
+    ),
+    "an empty list of values": (
+        "[0.001, 0.01]",
+        "[]",
+        ["tasks[0].methods.pbnn.step_size: [] is not a number or word, or a list of one or more of them"],
+    ),
+    "no seed": (
+        "seeds: [0, 1]",
+        "seeds: []",
+        [
+            "seeds: [] is not a list of one or more whole numbers, each once; a seed fixes data, network, start points "
+            "and chains"
+        ],
+    ),
+    "a seed twice": (
+        "seeds: [0, 1]",
+        "seeds: [0, 0]",
+        [
+            "seeds: [0, 0] is not a list of one or more whole numbers, each once; a seed fixes data, network, start "
+            "points and chains"
+        ],
+    ),
+    "a negative seed": ("seeds: [0, 1]", "seeds: [0, -1]", ["seeds[1]: -1 is not a whole number from 0 to 2147483647"]),
+    "a backend twice": (
+        "torch-cpu]",
+        "jax-cpu]",
+        [
+            "backends: ['jax-cpu', 'jax-cpu'] is not a list of one or more backends, each once; runs whose device is "
+            "missing are skipped and say so"
+        ],
+    ),
+    "a value twice": (
+        "[0.001, 0.01]",
+        "[0.01, 1e-2]",
+        ["tasks[0].methods.pbnn.step_size[1]: step_size = 0.01 stands twice in this list; drop one"],
+    ),
+    "a value twice, once as text": (
+        "[0.001, 0.01]",
+        "[0.01, '0.010']",
+        ["tasks[0].methods.pbnn.step_size[1]: step_size = '0.010' stands twice in this list; drop one"],
+    ),
+    "no chain": ("chains: 4", "chains: 0", ["chains: chains = 0 must be at least 1"]),
+    "a study name with a slash": (
+        "study: trial",
+        "study: a/b",
+        [
+            "study: 'a/b' is not the name of a folder below results/: up to 64 lower-case letters, digits, - and _ "
+            "('baselines' is taken)"
+        ],
+    ),
+    "a line break in a description": (
+        "description: a trial",
+        "description: |\n  a\n  trial",
+        [r"description: 'a\ntrial\n' is not one line of text that says what the study shows"],
+    ),
+    "two grids with a path in common": (
+        "- {batch_size: 2}\n",
+        "- {batch_size: 2}\n        - {batch_size: [1, 2]}\n",
+        [
+            "tasks[0].methods.naive[1]: shares the path linear/naive,batch_size=2/jax-cpu/seed0 with "
+            "tasks[0].methods.naive[0]; change the settings of one"
+        ],
+    ),
+    "the same run under two paths": (
+        "- {batch_size: 2}\n",
+        "- {batch_size: 2}\n        - {batch_size: 2, weight: data}\n",
+        [
+            "tasks[0].methods.naive[1]: linear/naive,batch_size=2,weight=data/jax-cpu/seed0 is the same run as "
+            "linear/naive,batch_size=2/jax-cpu/seed0 of tasks[0].methods.naive[0]; drop one"
+        ],
+    ),
+    "a key twice": ("chains: 4", "chains: 4\nchains: 5", ["line 6, column 1: the key 'chains' stands twice"]),
+    "a method twice": (
+        "full_mh: {}",
+        "full_mh: {}\n      full_mh: {thin: 1}",
+        ["line 11, column 7: the key 'full_mh' stands twice"],
+    ),
+    "a bracket left open": (
+        "full_mh: {}",
+        "full_mh: {",
+        ["line 12, column 7: while parsing a flow mapping, expected ',' or '}', but got '<scalar>'"],
+    ),
+    "a tab": (
+        "full_mh: {}",
+        "\tfull_mh: {}",
+        [r"line 10, column 7: while scanning for the next token, found character '\t' that cannot start any token"],
+    ),
+    "an impossible date": ("description: a trial", "description: 2024-13-01", ["is not YAML: month must be in 1..12"]),
+}
+
+
+@pytest.mark.parametrize("identifier", MISTAKES)
+def test_a_mistake_is_told_with_its_key_value_and_way_out(mistakes, identifier):
+    old, new, lines = MISTAKES[identifier]
+    assert mistakes(changed(old, new)) == lines
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../up", "/top", "a b", "Paper", "-x", "x" * 65, "baselines", "x\n", 7]
+)
+def test_a_study_name_unfit_for_a_folder_is_refused(mistakes, name):
+    (line,) = mistakes(changed("study: trial", f"study: {json.dumps(name)}"))
+    assert line.startswith("study: ")
+    assert "is not the name of a folder below results/" in line
+
+
+def test_two_entries_of_a_task_with_a_path_in_common_are_refused(mistakes):
+    entry = TRIAL.index("  - task: regression")
+    again = "  - task: linear\n    defaults: {thin: 5}\n    methods: {full_mh: {}, ula: {}}\n"
+    assert mistakes(TRIAL[:entry] + again) == [
+        "tasks[1].methods.full_mh: shares the path linear/full_mh/jax-cpu/seed0 with tasks[0].methods.full_mh; "
+        "change the settings of one"
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "- a", "trial", "42"])
+def test_a_file_that_is_no_mapping_is_refused(mistakes, text):
+    assert mistakes(text) == [
+        f"{yaml.safe_load(text)!r} is not a study, that is a mapping with at least study, description, seeds, backends "
+        "and tasks"
+    ]
+
+
+def test_every_mistake_of_a_file_is_told_at_once(mistakes):
+    text = changed("chains: 4", "chains: -4").replace("task: regression", "task: regresion")
+    text = text.replace("[0.001, 0.01]", "[0, x]").replace("batch_size: 10,", "batchsize: 10,")
+    assert mistakes(text) == [
+        "tasks[1].task: no task 'regresion'; did you mean 'regression'?",
+        "chains: chains = -4 must be at least 1",
+        "tasks[0].methods.pbnn.step_size[0]: step_size = 0 must be positive",
+        "tasks[0].methods.pbnn.step_size[1]: step_size = 'x' is not a number",
+        "tasks[0].methods.naive[1].batchsize: no setting 'batchsize'; did you mean 'batch_size'?",
+    ]
+
+
+def test_a_long_list_of_mistakes_is_cut(mistakes):
+    lines = mistakes(changed("{batch_size: 2}", f"{{batch_size: {list(range(101, 151))}}}"))
+    assert len(lines) == 21
+    assert lines[-1] == "and 30 more"
+
+
+def test_a_mistyped_file_is_told_with_the_nearest(tmp_path):
+    (tmp_path / "paper.yaml").write_text(TRIAL)
+    with pytest.raises(SettingError, match=r"paper\.yml: no study file 'paper\.yml'; did you mean 'paper\.yaml'\?"):
+        load_study(tmp_path / "paper.yml")
+    with pytest.raises(SettingError, match="cannot be read: Is a directory"):
+        load_study(tmp_path)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    path = tmp_path / "trial.yaml"
+    path.write_bytes(b"study: \xff\xfe\x00")
+    with pytest.raises(SettingError, match="is not YAML"):
+        load_study(path)
+
+
+def places(content, place=()):
+    yield place
+    if isinstance(content, dict | list):
+        for key, value in content.items() if isinstance(content, dict) else enumerate(content):
+            yield from places(value, (*place, key))
+
+
+NUMBERS_AND_WORDS = [None, True, -1, 0, 10**400, math.inf, math.nan, "", "x", "data", datetime.date(2024, 1, 1), b"x"]
+LISTS_AND_MAPPINGS = [[], {}, [[]], [{}], [None, None], ["x", "x"], {"x": 1}, {1: {}}, {None: []}, {"seeds": {}}]
+JUNK = st.sampled_from([*NUMBERS_AND_WORDS, *LISTS_AND_MAPPINGS])
+
+
+@REPEATABLE
+@given(place=st.sampled_from(list(places(yaml.safe_load(TRIAL)))), junk=JUNK, is_key=st.booleans())
+def test_whatever_stands_in_a_study_the_answer_is_a_study_or_a_setting_error(tmp_path_factory, place, junk, is_key):
+    content = {"top": copy.deepcopy(yaml.safe_load(TRIAL))}
+    *above, last = ("top", *place)
+    parent = content
+    for key in above:
+        parent = parent[key]
+    if is_key and isinstance(parent, dict):
+        parent["junk"] = junk
+    else:
+        parent[last] = junk
+    path = tmp_path_factory.mktemp("junk") / "trial.yaml"
+    path.write_text(yaml.safe_dump(content["top"]))
+    try:
+        runs = load_study(path).runs
+    except SettingError as error:
+        assert str(error).startswith(f"{path}: ")
+    else:
+        assert all(shlex.quote(run.path) == run.path for run in runs)
+
+
+# The schema
+
+
+def subschemas(schema):
+    """Every part of a schema that says of what type a value is."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("type"), str | list):
+            yield schema
+        for part in schema.values():
+            yield from subschemas(part)
+
+
+def test_the_schema_is_one_and_describes_every_key():
+    schema = yaml.safe_load(SCHEMA.read_text())
+    Draft202012Validator.check_schema(schema)
+    for part in [*subschemas(schema), *schema["$defs"].values()]:
+        assert part["description"], part
+    keyed = [schema["properties"], schema["$defs"]["entry"]["properties"], schema["$defs"]["grid"]["properties"]]
+    for properties in keyed:
+        for name, part in properties.items():
+            reference = part.get("$ref", "").removeprefix("#/$defs/")
+            assert part.get("description") or schema["$defs"][reference]["description"], name
+
+
+def test_the_schema_repeats_no_name_of_a_table():
+    keys = {place[-1] for place in places(yaml.safe_load(SCHEMA.read_text())) if place}
+    assert "enum" not in keys
+    assert keys & {*SETTINGS, *TASKS, *METHODS, *BACKENDS} == {"chains"}
+
+
+def test_a_new_method_needs_no_change_here(load, monkeypatch):
+    monkeypatch.setitem(METHODS, "brand_new", METHODS["pbnn"])
+    runs = load(changed("full_mh: {}", "brand_new: {batch_size: 3}")).runs
+    assert runs[0].path == "linear/brand_new,batch_size=3/jax-cpu/seed0"
+
+
+# The command, and what it costs
+
+
+def test_the_command_counts_the_runs_of_each_method_and_task(tmp_path, capsys):
+    (tmp_path / "trial.yaml").write_text(TRIAL)
+    assert main([str(tmp_path / "trial.yaml")]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "trial: a trial",
+        "",
+        "method   linear  regression-all-laplace  all",
+        "full_mh       4                       -    4",
+        "naive         8                       -    8",
+        "pbnn         16                       -   16",
+        "sgld          -                       4    4",
+        "all          28                       4   32",
+    ]
+
+
+def test_the_command_tells_a_mistake_without_a_traceback(tmp_path):
+    path = tmp_path / "trial.yaml"
+    path.write_text(changed("task: linear", "task: liner"))
+    result = subprocess.run(
+        [sys.executable, "-m", "workflows.grid", str(path)], cwd=SCHEMA.parents[2], capture_output=True, text=True
+    )
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == f"{path}: tasks[0].task: no task 'liner'; did you mean 'linear'?\n"
+
+
+def test_reading_a_study_imports_nothing_heavy():
+    heavy = "{'torch', 'jax', 'pandas', 'scipy', 'sklearn', 'arviz', 'mlflow', 'matplotlib', 'snakemake'}"
+    code = f"import sys, workflows.grid; print(sorted({heavy} & set(sys.modules)))"
+    assert subprocess.check_output([sys.executable, "-c", code], cwd=SCHEMA.parents[2], text=True) == "[]\n"
+
+
+def test_two_thousand_runs_are_read_in_less_than_two_seconds(load):
+    steps = [round(0.0001 * number, 4) for number in range(1, 101)]
+    text = changed("seeds: [0, 1]", "seeds: [0, 1, 2, 3, 4]").replace("[0.001, 0.01]", str(steps))
+    start = time.perf_counter()
+    runs = load(text).runs
+    assert time.perf_counter() - start < 2
+    assert len(runs) == 10 * (1 + 200 + 2 + 1)
+
+
+# The studies of the suite
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_a_study_of_the_suite_is_valid_and_named_like_its_file(path):
+    study = load_study(path)
+    assert study.name == path.stem
+    # More would take a two-core machine longer than the study promises.
+    assert 10 <= len(study.runs) <= {"smoke": 40, "paper": 450, "scaling": 80}[study.name]
+
+
+def test_the_suite_has_its_three_studies():
+    assert {path.stem for path in STUDIES} == {"paper", "scaling", "smoke"}
+
+
+def methods_by_task(study):
+    return {
+        label: {run.method for run in study.runs if run.variant.label == label}
+        for label in {run.variant.label for run in study.runs}
+    }
+
+
+def test_the_smoke_study_meets_three_tasks_five_methods_and_a_missing_device():
+    study = load_study(SCHEMA.parents[1] / "studies" / "smoke.yaml")
+    assert methods_by_task(study).keys() == {"linear", "regression", "digits"}
+    assert len({run.method for run in study.runs}) >= 5
+    assert {run.backend for run in study.runs} >= {"jax-cpu", "torch-cpu", "jax-gpu"}
+
+
+def test_the_paper_study_covers_every_method_every_backend_and_three_seeds():
+    study = load_study(SCHEMA.parents[1] / "studies" / "paper.yaml")
+    by_task = methods_by_task(study)
+    assert by_task.keys() == set(TASKS)
+    assert by_task["linear"] == by_task["regression"] == set(METHODS)
+    assert all(len(methods) >= 5 for methods in by_task.values())
+    for method in ("full_mh", "naive", "pbnn"):
+        assert {run.backend for run in study.runs if run.method == method} == set(BACKENDS)
+    for label in by_task:
+        for method in by_task[label]:
+            assert {run.seed for run in study.runs if (run.variant.label, run.method) == (label, method)} == {0, 1, 2}
+
+
+FIGURES = [
+    ("linear", "naive", {"batch_size": 2, "weight": "data"}),
+    ("linear", "pbnn", {"batch_size": 2, "weight": "data", "variance": "oracle"}),
+    ("regression", "full_mh", {"weight": "data"}),
+    ("regression", "pbnn", {"batch_size": 5, "num_batches": 5, "weight": "batch"}),
+    ("regression", "pbnn", {"batch_size": 10, "num_batches": 5, "weight": "batch"}),
+    ("regression", "naive", {"batch_size": 10, "weight": "data"}),
+    ("regression", "tempered", {"batch_size": 5}),
+    ("regression", "sgld", {"batch_size": 5, "weight": "batch"}),
+    ("mnist", "pbnn", {"batch_size": 100, "num_batches": 10, "weight": "batch"}),
+]
+
+
+@pytest.mark.parametrize(("task", "method", "shown"), FIGURES)
+def test_the_paper_study_has_what_each_figure_shows_on_both_libraries(task, method, shown):
+    study = load_study(SCHEMA.parents[1] / "studies" / "paper.yaml")
+    backends = {
+        run.backend
+        for run in study.runs
+        if (run.variant.task, run.method) == (task, method) and shown.items() <= run.settings.as_dict().items()
+    }
+    assert backends >= {"jax-cpu", "torch-cpu"}
