@@ -171,7 +171,7 @@ class Carry(NamedTuple):
 
 
 #: Steps that one call of compiled code makes: enough to hide the cost of the call, few enough to compile soon.
-UNROLLED_STEPS = 8
+UNROLLED_STEPS = 4
 #: Compiling takes some twenty seconds, or four with a warm cache, and makes a step ten to twenty times faster.
 COMPILED_FROM_STEPS = 50_000
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -238,3 +239,23 @@ class TestTheCommand:
         text = capsys.readouterr().out
         for method in METHODS.values():
             assert method.summary in text
+
+
+@pytest.mark.slow
+# Of torch's own making.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
+def test_compiled_torch_steps_are_the_eager_ones(problem):
+    """With gradients and mini-batches, and an end that does not fill a compiled piece."""
+    given = {"num_steps": 60_000, "batch_size": 5, "dtype": "float64", "thin": 1}
+    job = make_job(problem("linear"), "sgld", "torch-cpu", **given)
+    trails = []
+    for is_compiled in (False, True):
+        sampler = build_sampler("torch-cpu", job.problem, job.method, job.settings)
+        carry = sampler.start(np.zeros((2, 2)), 0)
+        if is_compiled:
+            sampler.compile(carry)
+            assert sampler.unrolled is not None
+        trails.append(sampler.advance(carry, 77)[1])
+    eager, compiled = trails
+    np.testing.assert_allclose(compiled.positions, eager.positions, rtol=1e-9, atol=1e-12)
