@@ -4,6 +4,7 @@ Network outputs are laid out (…, outputs, points): the reductions over ten cla
 of points, more than twice as fast on a CPU as the other way round.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -11,6 +12,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from implementations.tasks.problem import Layers, Problem
+
+#: Points whose outputs stay in the processor's cache, from so many tiles on that it matters: all 55,000 points of mnist
+#: at once would take three to five times as long.
+TILE = 500
+MIN_TILES = 8
 
 
 class Data(NamedTuple):
@@ -44,11 +50,27 @@ def split_parameters(position: Array, layers: Layers) -> list[Array]:
 
 def point_losses(position: Array, data: Data, problem: Problem) -> Array:
     """l_j = -log p(y_j | x_j, theta) up to a constant, for every point: (…, n)."""
+    return in_tiles(lambda tile: (_losses(position, tile, problem), jnp.zeros(())), data)[0]
+
+
+def _losses(position: Array, data: Data, problem: Problem) -> Array:
     outputs = network_outputs(position, data.features, problem.layers)
     if problem.likelihood == "gaussian":
         return 0.5 * ((data.targets - outputs[..., 0, :]) / problem.noise_sd) ** 2
     is_class = jnp.arange(problem.num_outputs)[:, None] == data.targets[..., None, :]
     return jax.nn.logsumexp(outputs, axis=-2) - jnp.where(is_class, outputs, 0).sum(axis=-2)
+
+
+def in_tiles(function: Callable[[Data], tuple[Array, Array]], data: Data) -> tuple[Array, Array]:
+    """A function of points, some at a time where there are many: its values (…, n) are joined, its totals added."""
+    num_tiles = len(data.targets) // TILE
+    if data.targets.ndim > 1 or num_tiles < MIN_TILES:
+        return function(data)
+    tiles = Data(*(array[: num_tiles * TILE].reshape(num_tiles, TILE, *array.shape[1:]) for array in data))
+    values, totals = jax.lax.map(function, tiles)
+    joined = jnp.moveaxis(values, 0, -2).reshape(*values.shape[1:-1], -1)
+    last_values, last_total = function(Data(*(array[num_tiles * TILE :] for array in data)))
+    return jnp.concatenate([joined, last_values], axis=-1), totals.sum(axis=0) + last_total
 
 
 def log_prior(position: Array, problem: Problem) -> Array:
@@ -61,9 +83,10 @@ def log_prior(position: Array, problem: Problem) -> Array:
 def losses_and_gradient(position: Array, data: Data, weight: float, problem: Problem) -> tuple[Array, Array]:
     """The losses (chains, n), and the gradient (chains, P) of -log p(theta) + (w / n) sum_j l_j over these n points."""
 
-    def potential(position: Array) -> tuple[Array, Array]:
-        losses = point_losses(position, data, problem)
-        return jnp.sum(weight * losses.mean(axis=-1) - log_prior(position, problem)), losses
+    def of_tile(tile: Data) -> tuple[Array, Array]:
+        losses, back = jax.vjp(lambda position: _losses(position, tile, problem), position)
+        return losses, back(jnp.ones_like(losses))[0]
 
-    gradient, losses = jax.grad(potential, has_aux=True)(position)
-    return losses, gradient
+    losses, gradient = in_tiles(of_tile, data)
+    of_prior = jax.grad(lambda position: log_prior(position, problem).sum())(position)
+    return losses, weight / losses.shape[-1] * gradient - of_prior

@@ -10,6 +10,7 @@ import torch
 
 from implementations import numpy_reference
 from implementations.jax_backend import chain as jax_chain
+from implementations.jax_backend import likelihood as jax_likelihood
 from implementations.jax_backend.likelihood import Data as JaxData
 from implementations.methods import METHODS, Settings, resolve, setting_names
 from implementations.tasks.geometry import preconditioner_factor, start_points
@@ -163,3 +164,21 @@ def test_all_layers_stochastic_and_both_priors_are_the_references(problem, metho
     whole = problem("regression", stochastic="all", prior=prior)
     settings = make_settings(whole, method, step_size=step_size, weight=1.0, preconditioner="diagonal")
     assert_parity(whole, method, settings)
+
+
+@pytest.mark.parametrize("tile", [97, 150])
+def test_many_points_in_tiles_are_the_references_losses_and_gradient(problem, monkeypatch, tile):
+    """1,200 points in twelve tiles and a rest, and in eight without one."""
+    monkeypatch.setattr(jax_likelihood, "TILE", tile)
+    digits = problem("digits")
+    everything = np.arange(digits.num_points)
+    position = start_points(digits, 100.0, CHAINS, 0)
+    with jax.enable_x64(True):
+        data = JaxData(jnp.asarray(digits.features, float), jnp.asarray(digits.targets))
+        losses, gradient = jax_likelihood.losses_and_gradient(jnp.asarray(position), data, 100.0, digits)
+        np.testing.assert_allclose(losses, jax_likelihood.point_losses(jnp.asarray(position), data, digits))
+    for chain in range(CHAINS):
+        expected = numpy_reference.point_losses(position[chain], digits, everything)
+        np.testing.assert_allclose(losses[chain], expected, rtol=1e-9, atol=1e-12)
+        expected = numpy_reference.gradient(position[chain], digits, everything, 100.0)
+        np.testing.assert_allclose(gradient[chain], expected, rtol=1e-9, atol=1e-10)
