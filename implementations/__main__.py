@@ -3,14 +3,16 @@
 import argparse
 import json
 import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from implementations.backends import BACKENDS
-from implementations.methods import METHODS, SETTINGS, resolve
+from implementations.methods import METHODS, SETTINGS, Setting, resolve
 from implementations.names import SettingError, unknown
 from implementations.tasks import TASKS, prepare
+from implementations.tasks.download import DataError
 from implementations.tasks.problem import Problem
 from implementations.tasks.task import PRIORS, STOCHASTIC
 
@@ -22,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
         for title, rows in (
             ("tasks", [(name, task.summary) for name, task in TASKS.items()]),
             ("methods", [(name, method.summary) for name, method in METHODS.items()]),
-            ("settings (not every method has all of them)", [(name, item.help) for name, item in SETTINGS.items()]),
+            ("settings (not every method has all of them)", [(name, _help(item)) for name, item in SETTINGS.items()]),
         )
     ]
     result = argparse.ArgumentParser(
@@ -43,7 +45,11 @@ def parser() -> argparse.ArgumentParser:
         "--seed", type=int, default=0, help="of data, network, start points and chains (default: %(default)s)"
     )
     result.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="an interrupted run in it is gone on with"
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="the folder to write to; an interrupted run in it is continued",
     )
     result.add_argument(
         "--stochastic", default="last", metavar="LAYERS", help=f"{' or '.join(STOCHASTIC)} (default: %(default)s)"
@@ -59,14 +65,22 @@ def parser() -> argparse.ArgumentParser:
         help="its sd, or the Laplace b (default: %(default)s)",
     )
     result.add_argument(
-        "--data", type=Path, default=Path("data"), metavar="DIR", help="of downloads (default: %(default)s)"
+        "--data",
+        type=Path,
+        default=Path("data"),
+        metavar="DIR",
+        help="folder of downloaded data (default: %(default)s)",
     )
     result.add_argument("--no-audit", action="store_true", help="leave out the audit of decisions against all the data")
     result.add_argument(
         "--checkpoint-seconds", type=float, default=30.0, metavar="S", help="between checkpoints (default: %(default)s)"
     )
-    result.add_argument("--overwrite", action="store_true", help="replace a finished run of other settings in --out")
+    result.add_argument("--overwrite", action="store_true", help="replace a finished run in --out")
     return result
+
+
+def _help(setting: Setting) -> str:
+    return setting.help + (f" ({', '.join(setting.choices)})" if setting.choices and setting.kind is str else "")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     try:
         _main(arguments)
-    except SettingError as error:
+    except (SettingError, DataError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
@@ -86,7 +100,10 @@ def _main(arguments: argparse.Namespace) -> None:
     if arguments.task not in TASKS:
         raise SettingError(unknown("task", arguments.task, TASKS))
     task = TASKS[arguments.task]
-    given = dict(_pair(text) for text in arguments.settings)
+    pairs = [_pair(text) for text in arguments.settings]
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        raise SettingError("--set gives a setting twice; drop one")
     settings = resolve(
         arguments.method,
         given,
@@ -98,10 +115,12 @@ def _main(arguments: argparse.Namespace) -> None:
     wanted = {"task": task.name, "seed": arguments.seed, **options}
     names = {"method": arguments.method, "backend": arguments.backend, "settings": settings.as_dict()}
     finished = _finished(arguments.out / "run.json")
-    if finished and all(finished.get(name) == value for name, value in (wanted | names).items()):
+    is_same = finished and all(finished.get(name) == value for name, value in (wanted | names).items())
+    # A skipped run may find its device the next time.
+    if finished and is_same and finished["status"] != "skipped" and not arguments.overwrite:
         print(f"{arguments.out} already holds this run: {finished['status']}")
         return
-    if finished and not arguments.overwrite:
+    if finished and not is_same and not arguments.overwrite:
         raise SettingError(
             f"{arguments.out} holds another finished run ({finished.get('method')} on {finished.get('task')}, "
             f"{finished.get('backend')}, seed {finished.get('seed')}); choose another --out, or --overwrite"
@@ -131,7 +150,10 @@ def _pair(text: str) -> tuple[str, str]:
 def _problem(path: Path, wanted: dict[str, Any], data_dir: Path) -> Problem:
     """The problem in the folder, if it is this one, or else a new one, saved there."""
     if path.exists():
-        problem = Problem.load(path)
+        try:
+            problem = Problem.load(path)
+        except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+            raise SettingError(f"{path} is damaged ({error}); remove it, or choose another --out") from error
         if all(getattr(problem, name) == value for name, value in wanted.items()):
             return problem
     options = {name: value for name, value in wanted.items() if name not in ("task", "seed")}

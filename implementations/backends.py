@@ -47,8 +47,9 @@ class Sampler(Protocol):
     def finite_steps(self, carry: Any) -> np.ndarray:
         """Steps (chains,) after which each chain's position was finite: all of them, or up to where it diverged."""
 
-    def audit(self, positions: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-        """One fresh move from each position (k, P), weighed by the method and by all the data (metrics.decisions)."""
+    def audit(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+        """One fresh move from each position (k, P), reached after so many steps (k,), weighed by the method and by
+        all the data (metrics.decisions)."""
 
     def to_arrays(self, carry: Any) -> dict[str, np.ndarray]:
         """A carry as plain arrays, for a checkpoint."""

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def load(path: Path, identity: dict[str, Any]) -> tuple[Progress, dict[str, np.n
     try:
         arrays = read_npz(path)
         state, saved = json.loads(str(arrays["state"])), json.loads(str(arrays["identity"]))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
         raise Refused(f"the file is damaged ({error})") from error
     difference = _first_difference(saved, json.loads(json.dumps(identity)))
     if difference:

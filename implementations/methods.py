@@ -142,7 +142,7 @@ METHODS: dict[str, Method] = {
 }
 
 VARIANCES = {
-    "batches": "spread of the M mini-batch means, for their average (paper: chi-squared); M >= 2",
+    "batches": "spread of the M mini-batch means, for their average (paper: chi-squared); too large by N / (N - n M)",
     "single": "the first mini-batch, its variance from all M (paper: mini-batch loss difference variance); M >= 2",
     "points": "spread of the n M points with the finite-population factor; works for M = 1",
     "oracle": "the population variance over all N points: a diagnostic, its cost grows with N",
@@ -152,6 +152,8 @@ PRECONDITIONERS = {
     "diagonal": "inverse of the diagonal of the target's curvature at the MAP",
     "full": "inverse of the target's curvature at the MAP",
 }
+#: Above this many parameters only the diagonal of the curvature is kept: the full one would fill 50 MB and more.
+MAX_FULL_CURVATURE = 2500
 DTYPES = {"float32": "single precision", "float64": "double precision"}
 
 
@@ -197,9 +199,14 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+#: Steps are counted in 32-bit integers on the device.
+LARGEST_COUNT = 10**9
+
 SETTINGS: dict[str, Setting] = {
-    "batch_size": Setting("n, points in a mini-batch; for `tempered` only the weight", int, minimum=1),
-    "num_batches": Setting("M, mini-batches a step", int, minimum=1),
+    "batch_size": Setting(
+        "n, points in a mini-batch; for `tempered` only the weight", int, minimum=1, maximum=LARGEST_COUNT
+    ),
+    "num_batches": Setting("M, mini-batches a step", int, minimum=1, maximum=LARGEST_COUNT),
     "step_size": Setting("eta of drift eta grad U and noise sqrt(2 eta), in every method", float, is_positive=True),
     "weight": Setting(
         "w of the target: the posterior (data), tempered to n (batch), or a number",
@@ -211,10 +218,10 @@ SETTINGS: dict[str, Setting] = {
     "preconditioner": Setting("C of the proposal's covariance 2 eta C", str, choices=PRECONDITIONERS),
     "decay": Setting("gamma of the step-size schedule eta (1 + t / decay_start)^-gamma; 0 is constant", float, 0, 1),
     "decay_start": Setting("steps after which the schedule starts to bite", float, is_positive=True),
-    "num_steps": Setting("steps after the warm-up", int, minimum=1),
-    "num_warmup": Setting("steps dropped before them", int, minimum=0),
-    "thin": Setting("steps between two kept draws", int, minimum=1),
-    "chains": Setting("chains, run side by side", int, minimum=1),
+    "num_steps": Setting("steps after the warm-up", int, minimum=1, maximum=LARGEST_COUNT),
+    "num_warmup": Setting("steps dropped before them", int, minimum=0, maximum=LARGEST_COUNT),
+    "thin": Setting("steps between two kept draws", int, minimum=1, maximum=LARGEST_COUNT),
+    "chains": Setting("chains, run side by side", int, minimum=1, maximum=LARGEST_COUNT),
     "dtype": Setting("floating-point type of the sampler", str, choices=DTYPES),
 }
 
@@ -312,13 +319,13 @@ def resolve(name: str, given: Mapping[str, Any], *, task: str, num_points: int, 
                 raise SettingError(unknown("setting", key, names))
         parsed = {key: SETTINGS[key].parse(key, value) for key, value in given.items()}
         settings = Settings(**(default_settings(method, num_parameters) | parsed))
-        _check_together(method, settings, task, num_points)
+        _check_together(method, settings, task, num_points, num_parameters)
     except SettingError as error:
         raise SettingError(f"{name}: {error}") from None
     return settings
 
 
-def _check_together(method: Method, settings: Settings, task: str, num_points: int) -> None:
+def _check_together(method: Method, settings: Settings, task: str, num_points: int, num_parameters: int) -> None:
     n, m = settings.batch_size, settings.num_batches
     points = f"the {num_points} training points of {task!r}"
     if settings.weight == "batch" and n is None:
@@ -333,10 +340,21 @@ def _check_together(method: Method, settings: Settings, task: str, num_points: i
         )
     if settings.variance == "points" and n == 1 and m == 1:
         raise SettingError("variance = 'points' needs two points or more; raise batch_size or num_batches")
+    if settings.preconditioner == "full" and num_parameters > MAX_FULL_CURVATURE:
+        raise SettingError(
+            f"preconditioner = 'full' is kept up to {MAX_FULL_CURVATURE} parameters and {task!r} has {num_parameters} "
+            "here; use 'diagonal'"
+        )
     if settings.num_steps < settings.thin:
         raise SettingError(
             f"num_steps = {settings.num_steps} keeps no draw with thin = {settings.thin}; raise one, lower the other"
         )
+
+
+def points_of_delta(settings: Settings) -> int:
+    """Points that the loss difference is the mean of: one mini-batch's for ``single``, else those of all."""
+    num_batches, batch_size = settings.batch_shape
+    return batch_size if settings.variance == "single" else num_batches * batch_size
 
 
 def degrees_of_freedom(settings: Settings) -> float:

@@ -27,7 +27,7 @@ class Reporter:
 
     def __call__(self, num_steps: int, acceptance: np.ndarray) -> None:
         # A chunk shorter than a stride has no draw to tell of.
-        text = f"acceptance {acceptance.mean():.3f}" if acceptance.size else ""
+        text = f"acceptance {acceptance.mean():.3f}" if acceptance.size else "no draw yet"
         if self.stream.isatty():
             self.bar.set_postfix_str(text, refresh=False)
             self.bar.update(num_steps - self.bar.n)

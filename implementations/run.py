@@ -18,7 +18,7 @@ from implementations import checkpoint
 from implementations.backends import BACKENDS, DeviceMissing, Draws, Sampler, build_sampler, use_one_thread
 from implementations.checkpoint import Progress
 from implementations.files import write_json, write_npz
-from implementations.methods import METHODS, Settings, evaluations_per_step
+from implementations.methods import METHODS, Settings, evaluations_per_step, points_of_delta
 from implementations.progress import Reporter
 from implementations.provenance import git_state, machine, versions
 from implementations.schedule import chunks
@@ -77,8 +77,7 @@ def run(
         outcome = _outcome(progress, finite_steps)
         draws = progress.draws(job.settings.chains, job.problem.num_parameters)
         if outcome["status"] == "ok" and is_audited and METHODS[job.method].is_minibatch:
-            flat = draws.positions.reshape(-1, job.problem.num_parameters)
-            audit = sampler.audit(flat[:: math.ceil(len(flat) / NUM_AUDITED)], job.seed)
+            audit = sampler.audit(*_audited(draws, job.settings), job.seed)
     except DeviceMissing as missing:
         progress, outcome = Progress(), {"status": "skipped", "reason": str(missing)}
         draws = progress.draws(job.settings.chains, job.problem.num_parameters)
@@ -123,16 +122,21 @@ def _sample(
             if sampler.finite_steps(carry).min() < progress.num_steps:
                 break
             if time.monotonic() - saved_at >= checkpoint_seconds:
-                checkpoint.save(path, progress, sampler.to_arrays(carry), job.identity())
+                checkpoint.save(path, progress, sampler.to_arrays(carry), _checkpoint_identity(job))
                 saved_at = time.monotonic()
     return progress, sampler.finite_steps(carry)
+
+
+def _checkpoint_identity(job: Job) -> dict[str, Any]:
+    """Other versions of the libraries might round differently, and the draws would be of two kinds."""
+    return job.identity() | {"versions": versions()}
 
 
 def _resume(sampler: Sampler, job: Job, path: Path, stream: TextIO) -> tuple[Progress, Any]:
     """Where an interrupted run left off, or the start."""
     if path.exists():
         try:
-            progress, carry = checkpoint.load(path, job.identity())
+            progress, carry = checkpoint.load(path, _checkpoint_identity(job))
         except checkpoint.Refused as reason:
             print(f"{path} is not used and the run starts afresh: {reason}", file=stream)
         else:
@@ -150,6 +154,14 @@ def _clock(progress: Progress, phase: str) -> Iterator[None]:
     progress.cpu_seconds[phase] += time.process_time() - cpu
 
 
+def _audited(draws: Draws, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+    """Kept positions (k, P), evenly over all chains, and the number of steps (k,) that led to each."""
+    chains, num_draws, num_parameters = draws.positions.shape
+    steps = settings.num_warmup + settings.thin * np.arange(1, num_draws + 1)
+    chosen = slice(None, None, math.ceil(chains * num_draws / NUM_AUDITED))
+    return draws.positions.reshape(-1, num_parameters)[chosen], np.tile(steps, chains)[chosen]
+
+
 def _outcome(progress: Progress, finite_steps: np.ndarray) -> dict[str, Any]:
     if finite_steps.min() == progress.num_steps:
         return {"status": "ok", "reason": None}
@@ -164,7 +176,8 @@ def _counters(job: Job, progress: Progress, draws: Draws) -> dict[str, Any]:
     chain_steps = progress.num_sampling_steps * job.settings.chains
     return {
         "acceptance_rate": _mean(draws.acceptance),
-        "mean_variance": _mean(draws.variance) if METHODS[job.method].estimate == "batches" else None,
+        # One point, as ``naive`` may take, tells nothing of its spread.
+        "mean_variance": _mean(draws.variance) if points_of_delta(job.settings) > 1 else None,
         "num_draws": draws.positions.shape[1],
         "num_steps_done": progress.num_steps,
         "likelihood_evaluations": likelihoods * chain_steps,

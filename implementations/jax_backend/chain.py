@@ -1,6 +1,5 @@
 """Chains: a method's parts put together into a step, and steps into a compiled loop."""
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from implementations.jax_backend.minibatch import (
     known_variance,
 )
 from implementations.jax_backend.proposals import langevin, langevin_log_ratio, random_walk, scale_by
-from implementations.methods import METHODS, Settings, degrees_of_freedom
+from implementations.methods import METHODS, Settings, degrees_of_freedom, points_of_delta
 from implementations.schedule import block_steps, chunk_steps
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.tasks.problem import Problem
@@ -167,7 +166,7 @@ class JaxSampler:
     def __init__(self, problem: Problem, method: str, settings: Settings, device: jax.Device) -> None:
         self.problem, self.method, self.settings, self.device = problem, method, settings, device
         self.step = build_step(problem, method, settings)
-        self.block_steps = block_steps(settings, problem.num_parameters)
+        self.block_steps = block_steps(METHODS[method], settings, problem.num_parameters)
         weight = problem.target_weight(settings.weight, settings.batch_size)
         with self._precision():
             self.data = Data(self._put(problem.features), self._put(problem.targets))
@@ -194,7 +193,8 @@ class JaxSampler:
                 data, factor, carry.state, noise, decayed_step(settings, carry.num_steps)
             )
             is_finite = jnp.isfinite(state.position).all(axis=-1)
-            # Every step writes into the slot of its stride; the last of them stays.
+            # Every step writes into the slot of its stride; the last of them stays. Warm-up may run past the last slot,
+            # where writes are dropped.
             slot = (first + number) // thin
             return (
                 Carry(state, carry.key, carry.num_blocks, carry.num_steps + 1, carry.finite_steps + is_finite),
@@ -241,14 +241,14 @@ class JaxSampler:
     def finite_steps(self, carry: Carry) -> np.ndarray:
         return np.asarray(carry.finite_steps)
 
-    def audit(self, positions: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+    def audit(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
         weight = self.problem.target_weight(self.settings.weight, self.settings.batch_size)
-        count = math.prod(self.settings.batch_shape)
+        count = points_of_delta(self.settings)
 
-        def one(data: Data, factor: Array, key: Array, position: Array) -> dict[str, Array]:
+        def one(data: Data, factor: Array, key: Array, position: Array, step: Array) -> dict[str, Array]:
             noise = draw_noise(key, (1,), factor, self.problem, self.method, self.settings)
             state = self.step.visit(position[None], data)
-            step_size = jnp.asarray(self.settings.step_size, self.settings.dtype)
+            step_size = decayed_step(self.settings, step)
             arrived, info = self.step.consider(data, factor, state, noise, step_size, is_audit=True)
             before, after = (point_losses(place.position, data, self.problem) for place in (state, arrived))
             drop = log_prior(state.position, self.problem) - log_prior(arrived.position, self.problem)
@@ -265,13 +265,13 @@ class JaxSampler:
             }
 
         @jax.jit
-        def every(data: Data, factor: Array, keys: Array, positions: Array) -> dict[str, Array]:
-            return jax.lax.map(lambda pair: one(data, factor, *pair), (keys, positions))
+        def every(data: Data, factor: Array, *moves: Array) -> dict[str, Array]:
+            return jax.lax.map(lambda move: one(data, factor, *move), moves)
 
         with self._precision(), jax.default_device(self.device):
             # Apart from the chain's own stream, which folds block numbers into the bare key.
             keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 2**31 - 1), len(positions))
-            arrays = every(self.data, self.factor, keys, self._put(positions))
+            arrays = every(self.data, self.factor, keys, self._put(positions), self._put(steps))
         return {name: np.asarray(array)[:, 0] for name, array in arrays.items()}
 
     def to_arrays(self, carry: Carry) -> dict[str, np.ndarray]:
@@ -299,8 +299,8 @@ def decayed_step(settings: Settings, num_steps: Array) -> Array:
 def build_sampler(problem: Problem, method: str, settings: Settings, device: str) -> JaxSampler:
     """The sampler on ``cpu`` or ``gpu``. Raises DeviceMissing."""
     try:
-        return JaxSampler(problem, method, settings, jax.devices(device)[0])
+        place = jax.devices(device)[0]
     except RuntimeError as error:
-        if device == "gpu" and "requested, but no platforms" in str(error):
-            raise DeviceMissing("no CUDA device") from error
-        raise
+        # What jax says when a platform is not there, or there and does not start.
+        raise DeviceMissing("no CUDA device") from error
+    return JaxSampler(problem, method, settings, place)

@@ -71,8 +71,8 @@ def _checked(name: str, seed: int, stochastic: str, prior: str, prior_scale: flo
         raise SettingError(unknown("prior", prior, PRIORS))
     if not (prior_scale > 0 and math.isfinite(prior_scale)):
         raise SettingError(f"prior_scale = {prior_scale} must be positive and finite")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise SettingError(f"seed = {seed!r} must be a whole number of at least 0")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
+        raise SettingError(f"seed = {seed!r} must be a whole number from 0 to {2**31 - 1}")
     return TASKS[name]
 
 

@@ -4,12 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from implementations.methods import PRECONDITIONERS
+from implementations.methods import MAX_FULL_CURVATURE, PRECONDITIONERS
 from implementations.names import SettingError, unknown
 from implementations.tasks.problem import Problem, split_parameters, with_bias
 
-#: Above this many parameters only the diagonal of the curvature is kept: the full one would fill 50 MB and more.
-MAX_FULL_CURVATURE = 2500
 #: Start points are this much wider than the posterior, so that chains which agree have forgotten where they began.
 START_SPREAD = 2.0
 

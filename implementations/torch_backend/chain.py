@@ -1,6 +1,5 @@
 """Chains: a method's parts put together into a step, and steps into a loop over blocks of noise."""
 
-import math
 import subprocess
 import warnings
 from collections.abc import Callable
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from implementations.backends import DeviceMissing, Draws
-from implementations.methods import METHODS, Settings, degrees_of_freedom
+from implementations.methods import METHODS, Settings, degrees_of_freedom, points_of_delta
 from implementations.schedule import block_steps
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.tasks.problem import Problem
@@ -187,7 +186,9 @@ class TorchSampler:
         self.data = Data(self._put(problem.features), self._put(problem.targets))
         self.factor = self._put(preconditioner_factor(problem, weight, settings.preconditioner))
         # A whole number of compiled calls, so that only the end of a chunk runs eagerly.
-        self.block_steps = -(-block_steps(settings, problem.num_parameters) // UNROLLED_STEPS) * UNROLLED_STEPS
+        self.block_steps = (
+            -(-block_steps(METHODS[method], settings, problem.num_parameters) // UNROLLED_STEPS) * UNROLLED_STEPS
+        )
         self.unrolled: Callable[..., Trail] | None = None
 
     def _put(self, array: np.ndarray) -> Tensor:
@@ -204,10 +205,15 @@ class TorchSampler:
             variances.append(info.variance)
         return Trail(state, torch.stack(positions), torch.stack(accepted), torch.stack(variances))
 
+    def _generator(self, seed: int, stream: int) -> torch.Generator:
+        """A generator of the chains or of the audit, apart from that of the network's training, which has the seed."""
+        (state,) = np.random.SeedSequence([seed, stream]).generate_state(1)
+        return torch.Generator(self.device).manual_seed(int(state))
+
     @torch.no_grad()
     def start(self, positions: np.ndarray, seed: int) -> Carry:
         state = self.step.visit(self._put(positions), self.data)
-        generator = torch.Generator(self.device).manual_seed(seed)
+        generator = self._generator(seed, stream=0)
         return Carry(state, generator, 0, torch.zeros(len(positions), dtype=torch.int64, device=self.device))
 
     @torch.no_grad()
@@ -248,8 +254,9 @@ class TorchSampler:
             state = trail.state
             # Bookkeeping for a block at once: step by step it would cost as much as the steps.
             slots = torch.arange(done, done + length, device=self.device) // thin
-            last = torch.arange((-done - 1) % thin, length, thin, device=self.device)
-            positions[slots[last]] = trail.positions[last]
+            # A block may hold no end of a stride, or several.
+            is_last = torch.arange(done + 1, done + length + 1, device=self.device) % thin == 0
+            positions[slots[is_last]] = trail.positions[is_last]
             acceptance.index_add_(0, slots, trail.accepted.to(self.dtype), alpha=1 / thin)
             variance.index_add_(0, slots, trail.variances, alpha=1 / thin)
             finite_steps = finite_steps + trail.positions.isfinite().all(dim=-1).sum(dim=0)
@@ -272,15 +279,14 @@ class TorchSampler:
         return carry.finite_steps.cpu().numpy()
 
     @torch.no_grad()
-    def audit(self, positions: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+    def audit(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
         weight = self.problem.target_weight(self.settings.weight, self.settings.batch_size)
-        count = math.prod(self.settings.batch_shape)
-        # Apart from the chain's own stream.
-        generator = torch.Generator(self.device).manual_seed(2**31 + seed)
-        step_size = torch.tensor(self.settings.step_size, dtype=self.dtype, device=self.device)
+        count = points_of_delta(self.settings)
+        generator = self._generator(seed, stream=1)
 
-        def one(position: Tensor) -> dict[str, Tensor]:
+        def one(position: Tensor, step: int) -> dict[str, Tensor]:
             noise = draw_noise(generator, (1,), self.factor, self.problem, self.method, self.settings)
+            (step_size,) = decayed_steps(self.settings, step, 1).to(self.device)
             state = self.step.visit(position[None], self.data)
             arrived, info = self.step.consider(self.data, self.factor, state, noise, step_size, is_audit=True)
             before, after = (point_losses(place.position, self.data, self.problem) for place in (state, arrived))
@@ -297,7 +303,7 @@ class TorchSampler:
                 "true_variance": true_variance,
             }
 
-        rows = [one(position) for position in self._put(positions)]
+        rows = [one(position, step) for position, step in zip(self._put(positions), steps.tolist(), strict=True)]
         return {name: torch.cat([row[name] for row in rows]).cpu().numpy() for name in rows[0]}
 
     def to_arrays(self, carry: Carry) -> dict[str, np.ndarray]:
