@@ -203,10 +203,8 @@ def _number(value: Any) -> float | None:
 LARGEST_COUNT = 10**9
 
 SETTINGS: dict[str, Setting] = {
-    "batch_size": Setting(
-        "n, points in a mini-batch; for `tempered` only the weight", int, minimum=1, maximum=LARGEST_COUNT
-    ),
-    "num_batches": Setting("M, mini-batches a step", int, minimum=1, maximum=LARGEST_COUNT),
+    "batch_size": Setting("n, points in a mini-batch; for `tempered` only the weight", int, minimum=1),
+    "num_batches": Setting("M, mini-batches a step", int, minimum=1),
     "step_size": Setting("eta of drift eta grad U and noise sqrt(2 eta), in every method", float, is_positive=True),
     "weight": Setting(
         "w of the target: the posterior (data), tempered to n (batch), or a number",
@@ -221,7 +219,7 @@ SETTINGS: dict[str, Setting] = {
     "num_steps": Setting("steps after the warm-up", int, minimum=1, maximum=LARGEST_COUNT),
     "num_warmup": Setting("steps dropped before them", int, minimum=0, maximum=LARGEST_COUNT),
     "thin": Setting("steps between two kept draws", int, minimum=1, maximum=LARGEST_COUNT),
-    "chains": Setting("chains, run side by side", int, minimum=1, maximum=LARGEST_COUNT),
+    "chains": Setting("chains, run side by side", int, minimum=1),
     "dtype": Setting("floating-point type of the sampler", str, choices=DTYPES),
 }
 

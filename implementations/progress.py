@@ -1,10 +1,13 @@
 """How far a run is: a bar on a terminal, a line now and then elsewhere."""
 
+import io
 import time
 from typing import Self, TextIO
 
 import numpy as np
 from tqdm import tqdm
+
+Stream = TextIO | io.TextIOBase
 
 #: A log file gets a line at every tenth of the run, and in slow runs at least this often.
 SECONDS_BETWEEN_LINES = 30.0
@@ -13,7 +16,7 @@ SECONDS_BETWEEN_LINES = 30.0
 class Reporter:
     """Called with the steps done so far and the acceptance of the last ones."""
 
-    def __init__(self, name: str, num_steps: int, stream: TextIO) -> None:
+    def __init__(self, name: str, num_steps: int, stream: Stream) -> None:
         self.name, self.num_steps, self.stream = name, num_steps, stream
         self.started_at = self.told_at = time.monotonic()
         self.told_tenth = 0

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from implementations.backends import BACKENDS, DeviceMissing, Draws, Sampler, bu
 from implementations.checkpoint import Progress
 from implementations.files import write_json, write_npz
 from implementations.methods import METHODS, Settings, evaluations_per_step, points_of_delta
-from implementations.progress import Reporter
+from implementations.progress import Reporter, Stream
 from implementations.provenance import git_state, machine, versions
 from implementations.schedule import chunks
 from implementations.tasks.geometry import start_points
@@ -60,7 +60,7 @@ def run(
     *,
     is_audited: bool = True,
     checkpoint_seconds: float = 30.0,
-    stream: TextIO = sys.stderr,
+    stream: Stream = sys.stderr,
 ) -> dict[str, Any]:
     """Sample, and write ``run.json`` and ``draws.npz`` into ``out``; returns the content of ``run.json``.
 
@@ -105,7 +105,7 @@ def run(
 
 
 def _sample(
-    sampler: Sampler, job: Job, path: Path, checkpoint_seconds: float, stream: TextIO
+    sampler: Sampler, job: Job, path: Path, checkpoint_seconds: float, stream: Stream
 ) -> tuple[Progress, np.ndarray]:
     """Run the chunks that are left; the progress, and the steps after which each chain was finite."""
     progress, carry = _resume(sampler, job, path, stream)
@@ -132,7 +132,7 @@ def _checkpoint_identity(job: Job) -> dict[str, Any]:
     return job.identity() | {"versions": versions()}
 
 
-def _resume(sampler: Sampler, job: Job, path: Path, stream: TextIO) -> tuple[Progress, Any]:
+def _resume(sampler: Sampler, job: Job, path: Path, stream: Stream) -> tuple[Progress, Any]:
     """Where an interrupted run left off, or the start."""
     if path.exists():
         try:

@@ -1,0 +1,43 @@
+# A study, from data to summary:  snakemake --cores all --configfile workflows/studies/smoke.yaml
+# Without --configfile it is the study `paper`. Settings of Snakemake itself are in profiles/.
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+include: "workflows/rules/common.smk"
+include: "workflows/rules/data.smk"
+include: "workflows/rules/network.smk"
+include: "workflows/rules/reference.smk"
+include: "workflows/rules/sample.smk"
+include: "workflows/rules/evaluate.smk"
+include: "workflows/rules/summary.smk"
+
+
+rule all:
+    """Everything of a study by name.
+
+    Snakemake does not miss an intermediate file as long as what was made of it is there; the summary is made of what there
+    is, so that what it lacks has to be asked for.
+    """
+    default_target: True
+    input:
+        rules.summary.input,
+        rules.summary.output,
+        [folder_of(run) + "/run.json" for run in STUDY.runs],
+        sorted({reference_of(run) + "/reference.npz" for run in STUDY.runs}),
+    message:
+        "all of {STUDY.name}"
+
+
+onstart:
+    keep_others_out()
+
+
+onsuccess:
+    tell_what_came_of_it()
+
+
+onerror:
+    summarise_what_there_is()
+    tell_what_came_of_it()

@@ -1,0 +1,132 @@
+"""One row a run, whatever became of it, and the lines a person reads last."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from implementations.methods import SETTINGS
+from implementations.provenance import git_state, machine, versions
+from workflows.columns import COLUMNS, main
+from workflows.grid import Study, load_study
+from workflows.summary import closing_lines, is_complete, read_rows, rows_of, table_of
+
+STUDY = """
+study: small
+description: every outcome
+seeds: [0]
+backends: [jax-cpu, jax-gpu]
+tasks:
+  - task: linear
+    methods:
+      full_mh: {}
+      pbnn: {batch_size: [2, 5, 10]}
+"""
+OK, SKIPPED, FAILED, DIVERGED, UNFINISHED, STALE, UNTOUCHED, UNEVALUATED = range(8)
+
+
+@pytest.fixture
+def study(tmp_path) -> Study:
+    (tmp_path / "small.yaml").write_text(STUDY)
+    return load_study(tmp_path / "small.yaml")
+
+
+@pytest.fixture
+def results(tmp_path, study) -> Path:
+    """Files of eight runs, each of another outcome."""
+    results = tmp_path / "results" / "small"
+    folders = [results / "runs" / run.path for run in study.runs]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    provenance = {"versions": versions(), **git_state(), **machine()}
+    outcomes = {
+        OK: ("ok", None),
+        SKIPPED: ("skipped", "no CUDA device"),
+        FAILED: ("failed", "ValueError: no"),
+        DIVERGED: ("diverged", "chain 0 left"),
+        STALE: ("ok", None),
+        UNEVALUATED: ("ok", None),
+    }
+    for number, (status, reason) in outcomes.items():
+        settings = study.runs[number].settings.as_dict() | ({"step_size": 9.0} if number == STALE else {})
+        record = {"status": status, "reason": reason, "settings": settings, "acceptance_rate": 0.25, **provenance}
+        (folders[number] / "run.json").write_text(json.dumps(record))
+    metrics = {"failure": None, "r_hat": 1.5, "reference_kind": "closed_form", "reference_usable": True}
+    (folders[OK] / "metrics.json").write_text(json.dumps(metrics))
+    (folders[UNFINISHED] / "log.txt").write_text("step 5\nOSError: [Errno 28] No space left on device\n\n")
+    return results
+
+
+def test_every_run_of_the_study_is_a_row_with_what_became_of_it(study, results):
+    rows = rows_of(study, results)
+    assert [row["run"] for row in rows] == [run.path for run in study.runs]
+    found = {number: (row["status"], row.get("reason")) for number, row in enumerate(rows)}
+    assert found == {
+        OK: ("ok", None),
+        SKIPPED: ("skipped", "no CUDA device"),
+        FAILED: ("failed", "ValueError: no"),
+        DIVERGED: ("diverged", "chain 0 left"),
+        UNFINISHED: ("missing", "not finished; the end of its log: OSError: [Errno 28] No space left on device"),
+        STALE: ("missing", "run with other settings"),
+        UNTOUCHED: ("missing", "not run yet"),
+        UNEVALUATED: ("missing", "not evaluated yet"),
+    }
+    assert rows[OK]["r_hat"] == 1.5
+    assert rows[OK]["version_python"].startswith("3.")
+    # What the grid says of a run is there even where the run is not.
+    assert (rows[UNTOUCHED]["method"], rows[UNTOUCHED]["batch_size"], rows[UNTOUCHED]["weight"]) == (
+        "pbnn",
+        10,
+        "batch",
+    )
+
+
+def test_the_table_has_the_documented_columns_and_their_types_also_where_all_is_empty(study, results):
+    for rows in (rows_of(study, results), rows_of(study, results)[UNTOUCHED:UNEVALUATED]):
+        table = table_of(rows)
+        assert list(table.columns) == list(COLUMNS)
+        kinds = {"text": "string", "count": "Int64", "number": "float64", "flag": "boolean"}
+        assert {name: str(kind) for name, kind in table.dtypes.items()} == {
+            name: kinds[column.kind] for name, column in COLUMNS.items()
+        }
+    undocumented = {name for row in rows_of(study, results) for name in row} - COLUMNS.keys()
+    assert undocumented == set()
+    assert SETTINGS.keys() <= COLUMNS.keys()
+
+
+def test_the_closing_lines_say_what_is_missing_why_and_how_to_go_on(study, results):
+    table_of(rows_of(study, results)).to_csv(results / "summary.csv", index=False)
+    rows = read_rows(results / "summary.csv")
+    lines = closing_lines(rows, results)
+    assert lines[0] == "small: 1 of 8 runs ok"
+    assert lines[1] == "1 skipped: no CUDA device"
+    text = "\n".join(lines)
+    for number in (FAILED, DIVERGED, UNFINISHED, STALE, UNTOUCHED, UNEVALUATED):
+        assert f"\n    {study.runs[number].path}\n" in text
+    assert "1 missing: not finished; the end of its log: OSError: [Errno 28]" in text
+    assert lines[-1].startswith("the same command")
+    assert not is_complete(rows)
+
+
+def test_skipped_and_diverged_runs_are_results_but_a_failed_reference_is_a_gap(study, results):
+    table_of(rows_of(study, results)).to_csv(results / "summary.csv", index=False)
+    rows = read_rows(results / "summary.csv")
+    complete = [rows[number] for number in (OK, SKIPPED, DIVERGED)]
+    assert is_complete(complete)
+    assert "command" not in closing_lines(complete, results)[-1]
+    without_reference = rows[OK] | {"reference_kind": "failed", "reference_reason": "RuntimeError: no"}
+    assert not is_complete([without_reference])
+    assert "a reference failed: RuntimeError: no" in closing_lines([without_reference], results)
+
+
+def test_a_long_list_of_runs_is_cut(study, results):
+    row = {"run": "a", "status": "failed", "reason": "no", "reference_kind": "", "reference_reason": ""}
+    lines = closing_lines([row] * 30, results, most=3)
+    assert lines[1:6] == ["30 failed: no", "    a", "    a", "    a", "    and 27 more"]
+
+
+def test_the_columns_can_be_printed(capsys):
+    main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(COLUMNS)
+    assert all(column.meaning for column in COLUMNS.values())

@@ -1,0 +1,174 @@
+"""The metrics of a run, by the names of ``workflows.columns``, and the curves that plots need."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from implementations.methods import METHODS
+from implementations.tasks.problem import Problem, network_outputs
+from implementations.tasks.reference import Reference
+from metrics import calibration, fidelity, prediction
+from metrics.convergence import Convergence, convergence
+from metrics.cost import efficiency
+from metrics.decisions import audit
+from metrics.predictive import Predictive, predictive
+
+Metrics = dict[str, Any]
+Arrays = dict[str, np.ndarray]
+
+
+def evaluate(
+    problem: Problem, record: Mapping[str, Any], arrays: Mapping[str, np.ndarray], reference: Reference | str
+) -> tuple[Metrics, Arrays]:
+    """Metrics and curves of a run that ended well: ``record`` is its run.json, ``arrays`` its draws.npz.
+
+    Where its reference could not be made, ``reference`` is the reason, and there are no metrics that need it.
+    """
+    draws = arrays["draws"]
+    test = _predictive(problem, draws, problem.test_features, problem.test_targets)
+    validation = _predictive(problem, draws, problem.validation_features, problem.validation_targets)
+    chains = convergence(test.traces)
+    test_curve = _reliability(problem, test, problem.test_targets)
+    validation_curve = _reliability(problem, validation, problem.validation_targets)
+    metrics: Metrics = {
+        "r_hat": chains.r_hat,
+        "ess_bulk_min": chains.min_bulk_ess,
+        "ess_bulk_median": chains.median_bulk_ess,
+        "ess_tail_min": chains.min_tail_ess,
+        "ess_tail_median": chains.median_tail_ess,
+        "convergence_note": chains.reason,
+        **_prediction(problem, test),
+        "ece": calibration.ece(test_curve),
+        "confidence_gap": calibration.confidence_gap(test_curve),
+        "validation_ece": calibration.ece(validation_curve),
+        "validation_confidence_gap": calibration.confidence_gap(validation_curve),
+        **_fidelity(problem, draws, test, chains, reference),
+        **_cost(record, chains),
+        **_audit(record["method"], arrays),
+    }
+    curves = _curve("test", test_curve) | _curve("validation", validation_curve)
+    if problem.test_inputs.shape[1] == 1:
+        curves |= {"predictive_mean": test.mean, "predictive_sd": test.sd}
+    return metrics, curves
+
+
+def _predictive(problem: Problem, draws: np.ndarray, features: np.ndarray, targets: np.ndarray) -> Predictive:
+    return predictive(
+        lambda parameters: network_outputs(parameters, features, problem.layers),
+        draws,
+        targets,
+        problem.likelihood,
+        problem.noise_sd,
+    )
+
+
+def _reliability(problem: Problem, run: Predictive, targets: np.ndarray) -> calibration.Reliability:
+    if run.pit is None:
+        return calibration.class_reliability(run.mean, targets)
+    return calibration.coverage_reliability(run.pit)
+
+
+def _curve(name: str, curve: calibration.Reliability) -> Arrays:
+    return {f"{name}_{part}": array for part, array in vars(curve).items()}
+
+
+def _prediction(problem: Problem, test: Predictive) -> Metrics:
+    nll = prediction.negative_log_likelihood(test.log_density)
+    if test.crps is not None:
+        return {
+            "nll": nll,
+            "rmse": prediction.rmse(test.mean, problem.test_targets),
+            "crps": float(test.crps.mean()),
+        }
+    equal_mass = calibration.equal_mass_reliability(test.mean, problem.test_targets)
+    return {
+        "nll": nll,
+        "accuracy": prediction.accuracy(test.mean, problem.test_targets),
+        "brier": prediction.brier(test.mean, problem.test_targets),
+        "ece_equal_mass": calibration.ece(equal_mass),
+    }
+
+
+def _fidelity(
+    problem: Problem, draws: np.ndarray, test: Predictive, chains: Convergence, reference: Reference | str
+) -> Metrics:
+    """Deviations from the reference, where there is one to be trusted."""
+    if isinstance(reference, str):
+        return {"reference_kind": "failed", "reference_usable": False, "reference_reason": reference}
+    has_closed_form = reference.kind == "closed_form"
+    metrics: Metrics = {
+        "reference_kind": reference.kind,
+        "reference_usable": reference.is_usable,
+        "reference_reason": reference.reason or None,
+        "reference_r_hat": reference.rhat if math.isfinite(reference.rhat) else None,
+        "reference_ess": None if has_closed_form else reference.ess_bulk,
+    }
+    if not reference.is_usable:
+        return metrics
+    ess, reference_ess = chains.min_bulk_ess, math.inf if has_closed_form else reference.ess_bulk
+    shape = reference.predictive_mean.shape
+    ours = test.mean.reshape(shape), test.sd.reshape(shape)
+    theirs = reference.predictive_mean, reference.predictive_sd
+    deviations = {
+        "mean_error": fidelity.mean_error(*ours, *theirs, ess, reference_ess),
+        "sd_ratio": fidelity.sd_ratio(ours[1], theirs[1], ess, reference_ess),
+        "sliced_w2": fidelity.sliced_w2_to_gaussian(draws, reference.mean, reference.covariance, ess)
+        if has_closed_form
+        else fidelity.sliced_w2_to_draws(draws, reference.draws, ess, min(reference_ess, len(reference.draws))),
+    }
+    if problem.likelihood == "categorical":
+        deviations["total_variation"] = fidelity.total_variation(*ours, *theirs, ess, reference_ess)
+        metrics["agreement"] = fidelity.agreement(ours[0], theirs[0])
+    for name, deviation in deviations.items():
+        metrics |= {
+            name: deviation.value,
+            f"{name}_mc": deviation.monte_carlo_error,
+            f"{name}_resolved": deviation.is_resolved,
+        }
+    return metrics
+
+
+def _cost(record: Mapping[str, Any], chains: Convergence) -> Metrics:
+    settings = record["settings"]
+    return asdict(
+        efficiency(
+            chains.min_bulk_ess,
+            record["wall_clock_s"],
+            record["likelihood_evaluations"],
+            record["gradient_evaluations"],
+            settings["num_steps"] * settings["chains"],
+            record["num_points"],
+        )
+    )
+
+
+def _audit(method: str, arrays: Mapping[str, np.ndarray]) -> Metrics:
+    """What the noise did to decisions; of a method that always accepts, only what its moves deserved."""
+    prefix = "audit_"
+    steps = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    if not steps:
+        return {}
+    found = audit(**steps)
+    metrics: Metrics = {
+        "num_steps": found.num_audited,
+        **_parts("wrong_accepts", found.wrong_accepts),
+        "exact_acceptance": found.exact_acceptance,
+    }
+    if METHODS[method].acceptance != "always":
+        metrics |= {
+            **_parts("wrong_rejects", found.wrong_rejects),
+            "acceptance": found.acceptance,
+            "lost_to_penalty": found.lost_to_penalty,
+            **_parts("variance_ratio", found.variance_ratio),
+            **_parts("noise", found.noise),
+        }
+    return {prefix + name: value for name, value in metrics.items()}
+
+
+def _parts(name: str, part: Any) -> Metrics:
+    """The numbers of a part of the audit; that of a rate is called like the part itself."""
+    numbers = {} if part is None else asdict(part)
+    return {name if key == "rate" else f"{name}_{key}": value for key, value in numbers.items()}

@@ -1,0 +1,1 @@
+"""One module a rule: read files, call the library, write files."""

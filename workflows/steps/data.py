@@ -1,0 +1,31 @@
+"""Fetch the files of a task that has to be downloaded."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from implementations.files import write_json
+from implementations.tasks import TASKS
+from workflows.failures import reason_of
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m workflows.steps.data", description=__doc__)
+    parser.add_argument("--task", required=True)
+    parser.add_argument("--data", type=Path, required=True, help="folder of downloads")
+    parser.add_argument("--out", type=Path, required=True, help="a JSON file that says whether it worked")
+    arguments = parser.parse_args(argv)
+    fetch = TASKS[arguments.task].fetch
+    assert fetch is not None, "the rule is asked only for tasks with files to fetch"
+    try:
+        fetch(arguments.data)
+        failure = None
+    except Exception as error:
+        failure = reason_of(error)
+    write_json(arguments.out, {"task": arguments.task, "failure": failure})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
