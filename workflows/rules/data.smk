@@ -8,6 +8,7 @@ rule data:
         FETCHED + "/fetched.json",
     log:
         FETCHED + "/log.txt",
+    localrule: True
     message:
         "data of {wildcards.task}"
     shell:

@@ -7,6 +7,7 @@ rule summary:
         parquet=RESULTS + "/summary.parquet",
     log:
         RESULTS + "/summary.log",
+    localrule: True
     message:
         "summary"
     shell:

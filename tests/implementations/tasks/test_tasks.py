@@ -198,8 +198,8 @@ def test_progress_is_shown_line_by_line_in_a_log_and_can_be_silenced(capsys) -> 
         ({"prior": "gausian"}, "no prior 'gausian'; did you mean 'gaussian'?"),
         ({"prior_scale": 0.0}, "prior_scale = 0.0 must be positive and finite"),
         ({"prior_scale": float("nan")}, "prior_scale = nan must be positive and finite"),
-        ({"seed": -1}, "seed = -1 must be a whole number of at least 0"),
-        ({"seed": 1.5}, "seed = 1.5 must be a whole number of at least 0"),
+        ({"seed": -1}, "seed = -1 must be a whole number from 0 to 2147483647"),
+        ({"seed": 1.5}, "seed = 1.5 must be a whole number from 0 to 2147483647"),
     ],
 )
 def test_a_wrong_argument_is_named_with_what_was_expected(arguments, message) -> None:
