@@ -1,0 +1,74 @@
+"""What a report is made of: a figure as drawn, a claim with its verdict, and the reason where there is neither."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from metrics.seeds import Estimate
+from reports.study import StudyResults
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
+
+
+class NothingToShow(Exception):
+    """The study has no runs for this; the message says which are missing."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure drawn from a study."""
+
+    figure: "Figure"
+    #: What to see in it, with its numbers.
+    caption: str
+    #: The runs whose numbers it shows, as in the summary's column ``run``.
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """One figure of the report."""
+
+    #: Its file's name, without a suffix.
+    name: str
+    title: str
+    draw: Callable[[StudyResults], Drawing]
+    #: What the paper reports in this place, in our words; None where the paper has no such figure.
+    paper: str | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One number that a verdict rests on."""
+
+    label: str
+    value: Estimate
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a study says about a claim."""
+
+    outcome: str
+    #: One or two sentences: why this outcome, with the numbers.
+    reason: str
+    evidence: tuple[Evidence, ...] = ()
+    runs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper and how it is judged."""
+
+    id: int
+    #: In our words.
+    statement: str
+    #: Section, figure or equation of the paper.
+    place: str
+    #: The rule by which ``judge`` decides, for the reader.
+    rule: str
+    judge: Callable[[StudyResults], Verdict]
