@@ -11,7 +11,7 @@ from typing import Any
 from implementations.backends import BACKENDS
 from implementations.methods import METHODS, SETTINGS, Setting, resolve
 from implementations.names import SettingError, unknown
-from implementations.tasks import TASKS, prepare
+from implementations.tasks import TASKS, find_task, prepare
 from implementations.tasks.download import DataError
 from implementations.tasks.problem import Problem
 from implementations.tasks.task import PRIORS, STOCHASTIC
@@ -65,6 +65,12 @@ def parser() -> argparse.ArgumentParser:
         help="its sd, or the Laplace b (default: %(default)s)",
     )
     result.add_argument(
+        "--num-points",
+        type=int,
+        metavar="N",
+        help="training points, where the data are drawn (default: the task's own)",
+    )
+    result.add_argument(
         "--data",
         type=Path,
         default=Path("data"),
@@ -97,9 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(arguments: argparse.Namespace) -> None:
     if arguments.backend not in BACKENDS:
         raise SettingError(unknown("backend", arguments.backend, BACKENDS))
-    if arguments.task not in TASKS:
-        raise SettingError(unknown("task", arguments.task, TASKS))
-    task = TASKS[arguments.task]
+    task = find_task(arguments.task, arguments.num_points)
     pairs = [_pair(text) for text in arguments.settings]
     given = dict(pairs)
     if len(given) < len(pairs):
@@ -111,8 +115,14 @@ def _main(arguments: argparse.Namespace) -> None:
         num_points=task.num_points,
         num_parameters=task.num_parameters(arguments.stochastic),
     )
-    options = {"stochastic": arguments.stochastic, "prior": arguments.prior, "prior_scale": arguments.prior_scale}
-    wanted = {"task": task.name, "seed": arguments.seed, **options}
+    wanted = {
+        "task": task.name,
+        "seed": arguments.seed,
+        "stochastic": arguments.stochastic,
+        "prior": arguments.prior,
+        "prior_scale": arguments.prior_scale,
+        "num_points": task.num_points,
+    }
     names = {"method": arguments.method, "backend": arguments.backend, "settings": settings.as_dict()}
     finished = _finished(arguments.out / "run.json")
     is_same = finished and all(finished.get(name) == value for name, value in (wanted | names).items())

@@ -22,11 +22,14 @@ from jsonschema import Draft202012Validator, ValidationError
 from implementations.backends import BACKENDS
 from implementations.methods import METHODS, SETTINGS, Setting, Settings, resolve, setting_names
 from implementations.names import SettingError, unknown
-from implementations.tasks import TASKS
-from implementations.tasks.task import PRIORS, STOCHASTIC
+from implementations.tasks import TASKS, find_task
+from implementations.tasks.task import PRIORS, STOCHASTIC, Task
 
 SCHEMA = Path(__file__).parent / "schemas" / "study.schema.yaml"
-PRIOR_SCALE = Setting("standard deviation of the gaussian prior, b of the laplace", float, is_positive=True)
+VARIANT_OPTIONS = {
+    "prior_scale": Setting("standard deviation of the gaussian prior, b of the laplace", float, is_positive=True),
+    "num_points": Setting("N, training points, of a task whose data are drawn", int, minimum=2),
+}
 
 #: Where in the file: the keys and list positions from its top.
 Place = tuple[str | int, ...]
@@ -34,12 +37,18 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Variant:
-    """A task as a study asks for it: what is stochastic, and under which prior."""
+    """A task as a study asks for it: what is stochastic, under which prior, and with how many training points."""
 
     task: str
     stochastic: str = "last"
     prior: str = "gaussian"
     prior_scale: float = 1.0
+    #: None for the task's own.
+    num_points: int | None = None
+
+    @property
+    def definition(self) -> Task:
+        return find_task(self.task, self.num_points)
 
     @property
     def label(self) -> str:
@@ -51,6 +60,8 @@ class Variant:
             parts.append(self.prior)
         if self.prior_scale != 1:
             parts.append(f"scale{plain(self.prior_scale)}")
+        if self.num_points is not None:
+            parts.append(f"points{self.num_points}")
         return "-".join(parts)
 
 
@@ -234,13 +245,22 @@ def _expand(content: dict[str, Any], broken: set[int | None], mistakes: _Mistake
 
 def _variant(entry: Mapping[str, Any], place: Place, mistakes: _Mistakes) -> Variant:
     variant = Variant(**{key: entry[key] for key in ("task", "stochastic", "prior") if key in entry})
-    if variant.stochastic != "last" and len(TASKS[variant.task].layers) == 1:
+    if variant.stochastic != "last" and len(variant.definition.layers) == 1:
         mistakes.add((*place, "stochastic"), f"{variant.task!r} has one layer, so 'all' is 'last'; leave it out")
-    try:
-        return replace(variant, prior_scale=PRIOR_SCALE.parse("prior_scale", entry.get("prior_scale", 1)))
-    except SettingError as error:
-        mistakes.add((*place, "prior_scale"), str(error))
-        return variant
+    for name, option in VARIANT_OPTIONS.items():
+        if name in entry:
+            try:
+                variant = _checked_with(variant, name, option.parse(name, entry[name]))
+            except SettingError as error:
+                mistakes.add((*place, name), str(error))
+    return variant
+
+
+def _checked_with(variant: Variant, name: str, value: Any) -> Variant:
+    """``variant`` with an option that its task has to allow; the task's own number of points is none."""
+    changed = replace(variant, **{name: value})
+    is_usual = changed.definition.num_points == TASKS[variant.task].num_points
+    return replace(changed, num_points=None) if is_usual else changed
 
 
 def _grids(grids: Any, place: Place) -> list[tuple[Place, dict[str, Any]]]:
@@ -261,7 +281,7 @@ def _combinations(
     names = setting_names(METHODS[method])
     axes = _axes(grid, [*names, "seeds", "backends"], place, mistakes)
     applicable = {name: defaults[name] for name in names if name in defaults}
-    task = TASKS[variant.task]
+    task = variant.definition
     for values in itertools.product(*axes.values()):
         own = dict(zip(axes, values, strict=True))
         try:

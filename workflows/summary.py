@@ -25,6 +25,7 @@ def _row(study: str, run: Run, folder: Path) -> Row:
         "study": study,
         "run": run.path,
         **vars(run.variant),
+        "num_points": run.variant.definition.num_points,
         "method": run.method,
         "backend": run.backend,
         "seed": run.seed,

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from implementations.names import SettingError, unknown
+from implementations.permutation import LARGEST_DOMAIN
 from implementations.tasks import digits, linear, mnist, regression
 from implementations.tasks.problem import Problem, body_features
 from implementations.tasks.task import PRIORS, STOCHASTIC, Points, Task
@@ -14,10 +15,26 @@ from implementations.tasks.task import PRIORS, STOCHASTIC, Points, Task
 TASKS: dict[str, Task] = {module.TASK.name: module.TASK for module in (linear, regression, digits, mnist)}
 
 
+def find_task(name: str, num_points: int | None = None) -> Task:
+    """The task of a name; with another number of training points, where its data are drawn from a known law."""
+    if name not in TASKS:
+        raise SettingError(unknown("task", name, TASKS))
+    task = TASKS[name]
+    if num_points in (None, task.num_points):
+        return task
+    if task.resize is None:
+        others = ", ".join(other for other in TASKS if TASKS[other].resize)
+        raise SettingError(f"num_points = {num_points}: {name!r} has the {task.num_points} it has; others: {others}")
+    if isinstance(num_points, bool) or not isinstance(num_points, int) or not 2 <= num_points <= LARGEST_DOMAIN:
+        raise SettingError(f"num_points = {num_points!r} must be a whole number from 2 to {LARGEST_DOMAIN}")
+    return task.resize(num_points)
+
+
 def prepare(
     name: str,
     seed: int,
     *,
+    num_points: int | None = None,
     stochastic: str = "last",
     prior: str = "gaussian",
     prior_scale: float = 1.0,
@@ -25,7 +42,8 @@ def prepare(
     progress: bool = True,
 ) -> Problem:
     """The problem of a task and seed: data, trained network cut where the stochastic part begins, MAP and curvature."""
-    task = _checked(name, seed, stochastic, prior, prior_scale)
+    task = find_task(name, num_points)
+    _check(seed, stochastic, prior, prior_scale)
     # The study checker imports this module for its table alone, which should not cost it scipy.
     from implementations.tasks.geometry import mean_curvature
     from implementations.tasks.mode import find_mode
@@ -62,9 +80,7 @@ def prepare(
     return replace(problem, curvature=mean_curvature(problem, problem.map))
 
 
-def _checked(name: str, seed: int, stochastic: str, prior: str, prior_scale: float) -> Task:
-    if name not in TASKS:
-        raise SettingError(unknown("task", name, TASKS))
+def _check(seed: int, stochastic: str, prior: str, prior_scale: float) -> None:
     if stochastic not in STOCHASTIC:
         raise SettingError(unknown("stochastic part", stochastic, STOCHASTIC))
     if prior not in PRIORS:
@@ -73,7 +89,6 @@ def _checked(name: str, seed: int, stochastic: str, prior: str, prior_scale: flo
         raise SettingError(f"prior_scale = {prior_scale} must be positive and finite")
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
         raise SettingError(f"seed = {seed!r} must be a whole number from 0 to {2**31 - 1}")
-    return TASKS[name]
 
 
 def _train(

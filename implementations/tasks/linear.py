@@ -7,7 +7,6 @@ import numpy as np
 from implementations.tasks.synthetic import draw_data
 from implementations.tasks.task import Data, Task
 
-NUM_POINTS = 100
 NOISE_SD = 0.5
 
 
@@ -15,16 +14,20 @@ def line(inputs: np.ndarray) -> np.ndarray:
     return 0.3 + 0.8 * inputs
 
 
-def load(seed: int, data_dir: Path) -> Data:
-    return draw_data(line, NOISE_SD, seed, num_train=NUM_POINTS, num_validation=100, num_test=1000)
+def task(num_points: int) -> Task:
+    def load(seed: int, data_dir: Path) -> Data:
+        return draw_data(line, NOISE_SD, seed, num_train=num_points, num_validation=100, num_test=1000)
+
+    return Task(
+        name="linear",
+        summary="Bayesian linear regression with known noise: intercept and slope",
+        num_points=num_points,
+        layers=((2, 1),),
+        likelihood="gaussian",
+        noise_sd=NOISE_SD,
+        load=load,
+        resize=task,
+    )
 
 
-TASK = Task(
-    name="linear",
-    summary="Bayesian linear regression with known noise: intercept and slope",
-    num_points=NUM_POINTS,
-    layers=((2, 1),),
-    likelihood="gaussian",
-    noise_sd=NOISE_SD,
-    load=load,
-)
+TASK = task(num_points=100)

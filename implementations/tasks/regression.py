@@ -11,7 +11,6 @@ import numpy as np
 from implementations.tasks.synthetic import draw_data
 from implementations.tasks.task import Data, Task, Training
 
-NUM_POINTS = 2000
 NOISE_SD = 0.05
 
 
@@ -19,18 +18,22 @@ def two_sines(inputs: np.ndarray) -> np.ndarray:
     return np.sin(3 * inputs) + 0.3 * np.sin(15 * inputs)
 
 
-def load(seed: int, data_dir: Path) -> Data:
-    return draw_data(two_sines, NOISE_SD, seed, num_train=NUM_POINTS, num_validation=1000, num_test=2000)
+def task(num_points: int) -> Task:
+    def load(seed: int, data_dir: Path) -> Data:
+        return draw_data(two_sines, NOISE_SD, seed, num_train=num_points, num_validation=1000, num_test=2000)
+
+    return Task(
+        name="regression",
+        summary="two sines, one hidden layer of 20 tanh, Gaussian likelihood with known noise",
+        num_points=num_points,
+        layers=((2, 20), (21, 1)),
+        likelihood="gaussian",
+        noise_sd=NOISE_SD,
+        load=load,
+        # A wide first layer spreads the tanh over the interval, so that some units can see the fast sine at all.
+        training=Training(weight_sd=2.0, bias_sd=1.0, learning_rate=0.01, num_epochs=3000),
+        resize=task,
+    )
 
 
-TASK = Task(
-    name="regression",
-    summary="two sines, one hidden layer of 20 tanh, Gaussian likelihood with known noise",
-    num_points=NUM_POINTS,
-    layers=((2, 20), (21, 1)),
-    likelihood="gaussian",
-    noise_sd=NOISE_SD,
-    load=load,
-    # A wide first layer spreads the tanh over the interval, so that some units can see the fast sine at all.
-    training=Training(weight_sd=2.0, bias_sd=1.0, learning_rate=0.01, num_epochs=3000),
-)
+TASK = task(num_points=2000)

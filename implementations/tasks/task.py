@@ -67,6 +67,8 @@ class Task:
     training: Training | None = None
     #: Fetches what ``load`` reads into the data folder; None where nothing needs fetching.
     fetch: Callable[[Path], object] | None = None
+    #: The same task with another N; None where the data are what they are.
+    resize: Callable[[int], "Task"] | None = None
 
     def stochastic_layers(self, stochastic: str) -> Layers:
         return self.layers[-1:] if stochastic == "last" else self.layers

@@ -69,7 +69,7 @@ def problem_of(run):
 
 
 def reference_of(run):
-    weights = {"data": TASKS[run.variant.task].num_points, "batch": run.settings.batch_size}
+    weights = {"data": run.variant.definition.num_points, "batch": run.settings.batch_size}
     weight = plain(float(weights.get(run.settings.weight, run.settings.weight)))
     return REFERENCE.format(variant=run.variant.label, weight=weight, seed=run.seed)
 

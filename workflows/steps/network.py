@@ -13,7 +13,7 @@ from workflows.locks import hold
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m workflows.steps.network", description=__doc__)
-    parser.add_argument("--variant", type=json.loads, required=True, help="task, stochastic, prior, prior_scale; JSON")
+    parser.add_argument("--variant", type=json.loads, required=True, help="fields of workflows.grid.Variant, as JSON")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--data", type=Path, required=True, help="folder of downloads")
     parser.add_argument("--fetched", type=Path, help="what came of the download, where there was one")

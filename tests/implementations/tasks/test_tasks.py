@@ -63,7 +63,7 @@ def test_the_same_seed_gives_the_same_problem_and_another_seed_another(problem) 
 
 
 def test_the_seed_moves_all_synthetic_data_but_never_the_test_images() -> None:
-    first, other = linear.load(0, Path()), linear.load(1, Path())
+    first, other = linear.TASK.load(0, Path()), linear.TASK.load(1, Path())
     for part in ("train", "validation", "test"):
         assert not np.isin(getattr(first, part).inputs, getattr(other, part).inputs).any()
     first, other = digits.load(0, Path()), digits.load(1, Path())
@@ -71,8 +71,19 @@ def test_the_seed_moves_all_synthetic_data_but_never_the_test_images() -> None:
     assert not np.array_equal(first.train.inputs, other.train.inputs)
 
 
+def test_a_task_of_another_size_is_the_same_task_with_more_points() -> None:
+    problem = prepare("linear", 0, num_points=100_000)
+    assert problem.num_points == 100_000
+    # With so many points the mode is the line itself, to three posterior standard deviations 0.5 / sqrt(N (1, 1/3)).
+    np.testing.assert_allclose(problem.map, [0.3, 0.8], atol=3 * 0.5 / np.sqrt(100_000 / 3))
+    usual = prepare("linear", 0)
+    np.testing.assert_array_equal(problem.test_targets, usual.test_targets)
+    with pytest.raises(SettingError, match="num_points = 2000000000 must be a whole number"):
+        prepare("linear", 0, num_points=2_000_000_000)
+
+
 def test_train_validation_and_test_share_no_point() -> None:
-    data = regression.load(0, Path())
+    data = regression.TASK.load(0, Path())
     parts = np.concatenate([data.train.inputs, data.validation.inputs, data.test.inputs])
     assert len(np.unique(parts)) > 0.999 * len(parts)  # float32 repeats a few of 5000 numbers by chance
     data = digits.load(3, Path())
@@ -143,7 +154,7 @@ def _short(num_epochs: int) -> Task:
 
 def test_networks_start_from_the_stated_spread() -> None:
     wide = replace(_short(0), layers=((2, 5000), (5001, 4)))
-    first, last = train_network(wide, regression.load(0, Path()).train, 0, prior="gaussian", prior_scale=1)
+    first, last = train_network(wide, regression.TASK.load(0, Path()).train, 0, prior="gaussian", prior_scale=1)
     # Four Monte Carlo errors of the sd of 5000 numbers.
     assert first[0].std() == pytest.approx(1, rel=0.04)
     assert first[1].std() == pytest.approx(2, rel=0.04)
@@ -151,7 +162,7 @@ def test_networks_start_from_the_stated_spread() -> None:
 
 
 def test_training_minimises_the_negative_log_posterior_of_its_own_prior() -> None:
-    points = regression.load(0, Path()).train
+    points = regression.TASK.load(0, Path()).train
     trained = {
         prior: train_network(_short(1000), points, 0, prior=prior, prior_scale=0.02, progress=False)
         for prior in ("gaussian", "laplace")
@@ -173,7 +184,9 @@ def test_training_leaves_torch_as_it_found_it() -> None:
     threads, state = torch.get_num_threads(), torch.get_rng_state()
     torch.set_num_threads(3)
     try:
-        train_network(_short(2), regression.load(0, Path()).train, 0, prior="gaussian", prior_scale=1, progress=False)
+        train_network(
+            _short(2), regression.TASK.load(0, Path()).train, 0, prior="gaussian", prior_scale=1, progress=False
+        )
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(threads)
@@ -181,7 +194,7 @@ def test_training_leaves_torch_as_it_found_it() -> None:
 
 
 def test_progress_is_shown_line_by_line_in_a_log_and_can_be_silenced(capsys) -> None:
-    points = regression.load(0, Path()).train
+    points = regression.TASK.load(0, Path()).train
     train_network(_short(20), points, 0, prior="gaussian", prior_scale=1, progress=False)
     assert capsys.readouterr() == ("", "")
     train_network(_short(20), points, 0, prior="gaussian", prior_scale=1, progress=True)
