@@ -35,6 +35,8 @@ class FigureSpec:
     #: Its file's name, without a suffix.
     name: str
     title: str
+    #: The heading it stands under; figures of one section follow each other.
+    section: str
     draw: Callable[[StudyResults], Drawing]
     #: What the paper reports in this place, in our words; None where the paper has no such figure.
     paper: str | None = None

@@ -18,6 +18,9 @@ rule sample:
         backend=lambda wildcards: RUNS[wildcards.run].backend,
         seed=lambda wildcards: RUNS[wildcards.run].seed,
         settings=lambda wildcards: json.dumps(RUNS[wildcards.run].settings.as_dict()),
+    # Where a cluster runs several in one job: those that need a GPU keep it busy all the time.
+    group:
+        lambda wildcards: BACKENDS[RUNS[wildcards.run].backend][1] + "_runs"
     message:
         "{wildcards.run}"
     shell:
