@@ -21,18 +21,14 @@ EXACT = "#555555"
 #: Axis labels of the columns that figures show.
 LABELS = {
     "acceptance_rate": "acceptance rate",
-    "ece": "ECE",
     "confidence_gap": "confidence gap (+ is overconfident)",
     "sd_ratio": "predictive sd / exact sd",
     "mean_error": "error of the mean, in exact sd",
     "sliced_w2": "sliced W2 to the target, in its sd",
-    "wall_clock_s": "seconds of sampling",
-    "likelihood_evaluations": "likelihood evaluations",
     "batch_size": "n, points in a mini-batch",
     "num_batches": "M, mini-batches a step",
     "step_size": "step size η",
     "num_points": "N, training points",
-    "mean_variance": "mean estimated variance σ²",
 }
 
 

@@ -1,0 +1,188 @@
+"""Which mini-batch size calibrates best? Chosen on the validation split, then judged on the test split.
+
+    python -m reports.calibrate --study paper --task regression
+
+prints calibration for the batch sizes that a study has, the one to choose, and full data for comparison.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from implementations.names import SettingError, unknown
+from metrics.seeds import Estimate, mean_over_seeds, paired_difference
+from reports.evidence import Setting, estimate, interval, settings
+from reports.parts import NothingToShow
+from reports.study import StudyResults
+
+#: Methods that sample the posterior itself, the nearest to the paper's first.
+FULL_DATA = ("full_mh", "mala")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The batch size that calibrates best on validation points, over all seeds and for each."""
+
+    #: One setting a batch size, ascending, all with these seeds.
+    candidates: tuple[Setting, ...]
+    seeds: tuple[int, ...]
+    best: Setting
+    best_of_seed: dict[int, Setting]
+
+
+def choose(candidates: Iterable[Setting]) -> Choice:
+    """The least mean validation ECE over the seeds that every batch size has; of equals the smaller batch.
+
+    A batch size with several settings stands with the one of least noise (σ²), whose answer is nearest to its target.
+    """
+    of_size: dict[int, Setting] = {}
+    for setting in sorted(candidates, key=lambda one: (_noise(one), one["label"])):
+        of_size.setdefault(int(setting["batch_size"]), setting)
+    chosen = tuple(of_size[size] for size in sorted(of_size))
+    values = [_present(setting, "validation_ece") for setting in chosen]
+    seeds = tuple(sorted(set.intersection(*(set(value) for value in values)))) if values else ()
+    if not seeds:
+        raise NothingToShow("No seed has converged runs with a validation ECE at every batch size")
+    means = [sum(value[seed] for seed in seeds) / len(seeds) for value in values]
+    return Choice(
+        chosen,
+        seeds,
+        chosen[means.index(min(means))],
+        {seed: min(zip(values, chosen, strict=True), key=lambda pair: pair[0][seed])[1] for seed in seeds},
+    )
+
+
+def _noise(setting: Setting) -> float:
+    """Mean σ² over seeds; 0 for a method without noise in its decisions."""
+    return mean_over_seeds(setting.values("mean_variance")).mean or 0.0
+
+
+def _present(setting: Setting, column: str) -> dict[int, float]:
+    return {seed: value for seed, value in setting.values(column).items() if value is not None}
+
+
+def batch_settings(study: StudyResults, variant: str, method: str) -> list[Setting]:
+    """The settings of a method whose target is tempered to the batch size, without those that need all data."""
+    found = settings(study, variant=variant, method=method, weight="batch")
+    practical = [setting for setting in found if setting["variance"] != "oracle"]
+    if not practical:
+        raise NothingToShow(f"Missing runs: {method} on {variant} ran with variance oracle only")
+    return practical
+
+
+def full_data(study: StudyResults, variant: str) -> Setting:
+    """The posterior itself: the setting with the most converged runs, full_mh before mala."""
+    found = settings(study, variant=variant, method=list(FULL_DATA), weight="data")
+    return min(found, key=lambda one: (-len(one.runs), FULL_DATA.index(one["method"]), one["label"]))
+
+
+def ece_on_test(choice: Choice) -> tuple[Estimate, Estimate]:
+    """ECE on the test points: of the one batch size, and with a choice for each seed."""
+    own = {seed: one.values("ece")[seed] for seed, one in choice.best_of_seed.items()}
+    return mean_over_seeds(_values(choice)), mean_over_seeds(own)
+
+
+def told(study: StudyResults, variant: str, method: str) -> list[str]:
+    """The lines that the command prints."""
+    choice = choose(batch_settings(study, variant, method))
+    overall, own = ece_on_test(choice)
+    best = choice.best["batch_size"]
+    full_line, comparison = _compared(study, variant, choice)
+    lines = [
+        f"{study.name}: {method} on {variant}, converged at every n in seeds {_listed(choice.seeds)}",
+        "",
+        _line("n", "validation ECE", "validation gap", "test ECE", "test gap", "run"),
+        *(
+            _candidate(str(one["batch_size"]), one, "  <- chosen" if one is choice.best else "")
+            for one in choice.candidates
+        ),
+    ]
+    return [
+        *lines,
+        *full_line,
+        "",
+        "95 % intervals over seeds; gap: confidence minus accuracy, or nominal minus observed coverage, + is too sure",
+        f"n = {best} calibrates best on the validation points, on the mean over seeds: test ECE {interval(overall)}",
+        f"chosen for each seed: {_each(choice)}: test ECE {interval(own)}",
+        comparison,
+    ]
+
+
+def _compared(study: StudyResults, variant: str, choice: Choice) -> tuple[list[str], str]:
+    """Full data: its line of the table, and what the choice gains over it."""
+    try:
+        full = full_data(study, variant)
+    except NothingToShow as error:
+        return [], f"no comparison with full data: {error}"
+    gain = paired_difference(_values(choice), full.values("ece"))
+    return [_candidate("all", full, "")], f"test ECE minus that of full data, paired over seeds: {interval(gain)}"
+
+
+def _values(choice: Choice) -> dict[int, float | None]:
+    return {seed: choice.best.values("ece")[seed] for seed in choice.seeds}
+
+
+def _candidate(size: str, setting: Setting, mark: str) -> str:
+    columns = ("validation_ece", "validation_confidence_gap", "ece", "confidence_gap")
+    cells = [interval(estimate(setting, column)) for column in columns]
+    return _line(size, *cells, f"{setting['label']} on {setting['backend']}{mark}")
+
+
+def _line(size: str, *cells: str) -> str:
+    *numbers, last = cells
+    return f"{size:>5}  " + "  ".join(f"{cell:<25}" for cell in numbers) + f"  {last}"
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _each(choice: Choice) -> str:
+    return ", ".join(f"seed {seed} n = {one['batch_size']}" for seed, one in sorted(choice.best_of_seed.items()))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m reports.calibrate", description=__doc__.splitlines()[0])
+    parser.add_argument("--study", required=True, help="name of a study that has been run")
+    parser.add_argument("--task", required=True, help="task, or a variant of one such as regression-all")
+    parser.add_argument("--method", default="pbnn", help="a method whose target follows n; %(default)s if not given")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of all results (%(default)s)")
+    arguments = parser.parse_args(argv)
+    try:
+        study = _load(arguments.results, arguments.study)
+        _check("task", arguments.task, study.summary["variant"], study)
+        rows = study.rows(variant=arguments.task, weight="batch")
+        _check(f"runs on {arguments.task!r} with weight = batch of method", arguments.method, rows["method"], study)
+        print("\n".join(told(study, arguments.task, arguments.method)))
+    except (SettingError, NothingToShow) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _load(results: Path, name: str) -> StudyResults:
+    """The study's results, or a SettingError with the way to get them."""
+    if (results / name / "summary.parquet").is_file():
+        return StudyResults.load(results / name)
+    studies = {path.stem for path in (Path(__file__).parents[1] / "workflows" / "studies").glob("*.yaml")}
+    made = {path.parent.name for path in results.glob("*/summary.parquet")}
+    if name not in studies:
+        raise SettingError(f"{unknown('study', name, sorted(studies | made))} (in {results})")
+    raise SettingError(
+        f"study {name!r} has not been run: {results / name / 'summary.parquet'} is missing; "
+        f"run it with: snakemake --cores all --configfile workflows/studies/{name}.yaml"
+    )
+
+
+def _check(kind: str, name: str, present: Iterable[str], study: StudyResults) -> None:
+    names = sorted(set(present))
+    if not names:
+        raise SettingError(f"study {study.name!r} has no {kind} {name!r}, nor of any other: no target there follows n")
+    if name not in names:
+        raise SettingError(f"study {study.name!r} has {unknown(kind, name, names)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The figures of a report, in its order: those of the paper first, then what they leave open."""
+
+from reports.figures.acceptance import draw_acceptance
+from reports.figures.backends import draw_backends
+from reports.figures.calibration import draw_calibration
+from reports.figures.convergence import draw_convergence, draw_coverage
+from reports.figures.cost import draw_bias_against_evaluations, draw_bias_against_seconds, draw_step_cost
+from reports.figures.decisions import draw_decisions, draw_noise
+from reports.figures.paper import draw_alternatives, draw_linear, draw_regression, draw_reliability_diagrams
+from reports.figures.targets import draw_targets
+from reports.parts import FigureSpec
+
+PAPER = "The figures of the paper"
+TARGET = "Calibration and target"
+DECISIONS = "Acceptance and decisions"
+COST = "Cost"
+RUNS = "Convergence and coverage"
+
+FIGURES: tuple[FigureSpec, ...] = (
+    FigureSpec(
+        "figure1_linear",
+        "Figure 1: the penalty on a linear regression",
+        PAPER,
+        draw_linear,
+        paper="With mini-batches of two points the naive chain's band is visibly too wide; with the penalty it matches "
+        "the exact posterior.",
+    ),
+    FigureSpec(
+        "figure2_regression",
+        "Figure 2: predictive bands of the regression",
+        PAPER,
+        draw_regression,
+        paper="The BNN's band is narrow, PBNN's is wider the smaller n is, and without the penalty it is something "
+        "else; no two panels are meant to agree, as each has another target.",
+    ),
+    FigureSpec(
+        "figure3_reliability",
+        "Figure 3: reliability diagrams",
+        PAPER,
+        draw_reliability_diagrams,
+        paper="The BNN is overconfident on both tasks and PBNN is closer to the diagonal. On MNIST the accuracies are "
+        "similar: 93.6 % (BNN) and 93.2 % (PBNN, n = 100, M = 10).",
+    ),
+    FigureSpec(
+        "figure4_alternatives",
+        "Figure 4: SGLD, tempering and PBNN",
+        PAPER,
+        draw_alternatives,
+        paper="SGLD's answer depends strongly on its step (η = 1e-7 and 1e-8 there, on a scale of its own), PBNN's "
+        "does not depend on it, and tempering to the same n looks qualitatively different from PBNN.",
+    ),
+    FigureSpec("calibration", "Confidence gap against n", TARGET, draw_calibration),
+    FigureSpec("targets", "PBNN's distance from the tempered posterior", TARGET, draw_targets),
+    FigureSpec("acceptance", "Acceptance against n, M and η", DECISIONS, draw_acceptance),
+    FigureSpec("decisions", "Wrong decisions", DECISIONS, draw_decisions),
+    FigureSpec("noise", "Normality of the noise, and its estimated variance, against M", DECISIONS, draw_noise),
+    FigureSpec("bias_evaluations", "Bias against evaluations", COST, draw_bias_against_evaluations),
+    FigureSpec("bias_seconds", "Bias against seconds", COST, draw_bias_against_seconds),
+    FigureSpec("step_cost", "The time of a step against N", COST, draw_step_cost),
+    FigureSpec("backends", "JAX and PyTorch, CPU and GPU", COST, draw_backends),
+    FigureSpec("convergence", "R-hat of every run", RUNS, draw_convergence),
+    FigureSpec("coverage", "What ran", RUNS, draw_coverage),
+)

@@ -1,0 +1,642 @@
+"""Figures show what the summary says: numbers on the canvas against numbers worked out here."""
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.collections import PolyCollection
+from scipy import stats
+
+from implementations.files import write_npz
+from implementations.tasks.problem import Problem
+from implementations.tasks.reference import reference
+from reports.figures import FIGURES
+from reports.figures.calibration import exact_gaps
+from reports.figures.cost import Offer, frontier
+from reports.figures.groups import choose, groups_of, posterior_of, settings_text, sweeps
+from reports.figures.paper import mean_reliability
+from reports.parts import NothingToShow
+from reports.study import StudyResults
+from reports.style import COLOURS, theme
+from workflows.summary import table_of
+
+SPECS = {spec.name: spec for spec in FIGURES}
+#: The methods' defaults as a study would record them.
+DEFAULTS = {
+    "full_mh": {"weight": "data"},
+    "mala": {"weight": "data"},
+    "tempered": {"weight": "batch"},
+    "naive": {"weight": "data", "num_batches": 1},
+    "pbnn": {"weight": "batch", "variance": "batches", "num_batches": 5},
+    "sgld": {"weight": "batch"},
+}
+NUM_POINTS = {"linear": 40, "regression": 60, "digits": 1200}
+#: Metrics of a run where a test says nothing else.
+METRICS = {
+    "r_hat": 1.01,
+    "reference_kind": "closed_form",
+    "acceptance_rate": 0.5,
+    "mean_variance": 0.3,
+    "ess_bulk_min": 100.0,
+    "ece": 0.05,
+    "confidence_gap": 0.04,
+    "validation_ece": 0.06,
+    "sd_ratio": 1.0,
+    "mean_error": 0.05,
+    "sliced_w2": 0.1,
+    "sliced_w2_resolved": False,
+    "wall_clock_s": 2.0,
+    "likelihood_evaluations": 1000,
+    "gradient_evaluations": 0,
+    "ess_per_second": 50.0,
+    "audit_num_steps": 400,
+    "audit_wrong_accepts": 0.1,
+    "audit_wrong_rejects": 0.2,
+    "audit_variance_ratio_median": 0.8,
+    "audit_variance_ratio_low": 0.2,
+    "audit_variance_ratio_high": 2.0,
+    "audit_noise_skewness": 0.3,
+    "audit_noise_normality_distance": 0.04,
+    "audit_noise_normality_p_value": 0.5,
+}
+
+
+def run(variant, method, *, backend="jax-cpu", seed=0, status="ok", num_points=None, **given):
+    """A row of the summary: settings and metrics by name, the rest as usual."""
+    own = {name: value for name, value in given.items() if name not in METRICS}
+    settings = {"step_size": 0.01, "preconditioner": "full", "num_steps": 1000, "chains": 4} | DEFAULTS[method] | own
+    label = ",".join([method, *(f"{name}={value}" for name, value in own.items() if name != "reason")])
+    points = num_points or NUM_POINTS[variant]
+    weight = points if settings["weight"] == "data" else settings.get("batch_size", 1)
+    folder = variant if num_points is None else f"{variant}-points{num_points}"
+    row = {
+        "study": "made-up",
+        "run": f"{folder}/{label}/{backend}/seed{seed}",
+        "task": variant,
+        "stochastic": "last",
+        "prior": "gaussian",
+        "prior_scale": 1.0,
+        "method": method,
+        "backend": backend,
+        "seed": seed,
+        "status": status,
+        "num_points": points,
+        **settings,
+    }
+    return row if status != "ok" else row | {"target_weight": float(weight)} | METRICS | _metrics(given)
+
+
+def _metrics(given):
+    return {name: value for name, value in given.items() if name in METRICS}
+
+
+def seeds(*arguments, values, column, **given):
+    """The same run for as many seeds as there are values of a metric."""
+    return [run(*arguments, seed=seed, **given, **{column: value}) for seed, value in enumerate(values)]
+
+
+def study(rows, folder=Path("made-up")):
+    return StudyResults.of(
+        table_of(list(itertools.chain.from_iterable(r if isinstance(r, list) else [r] for r in rows))), folder
+    )
+
+
+def draw(name, results):
+    with theme():
+        return SPECS[name].draw(results)
+
+
+def marks(axes, colour, *, is_hollow=False):
+    """(x, y) of the marks of one colour, sorted."""
+    lines = [line for line in axes.lines if line.get_color() == colour and line.get_marker() not in ("None", None, "")]
+    lines = [line for line in lines if (line.get_markerfacecolor() == "white") == is_hollow]
+    return sorted((float(x), float(y)) for line in lines for x, y in zip(*line.get_data(), strict=True))
+
+
+def texts(legend):
+    return [text.get_text() for text in legend.get_texts()]
+
+
+# A study with the files of its runs
+
+
+def problem(variant, seed):
+    """A small regression on features [1, x], which has a closed form."""
+    generator = np.random.default_rng([seed, len(variant)])
+    count = NUM_POINTS[variant]
+    inputs = generator.uniform(-1, 1, size=(count, 1)).astype(np.float32)
+    test_inputs = np.linspace(-1, 1, 30, dtype=np.float32)[generator.permutation(30), None]
+
+    def targets(x):
+        return (0.3 + 0.8 * x[:, 0] + 0.5 * generator.normal(size=len(x))).astype(np.float32)
+
+    def features(x):
+        return np.concatenate([np.ones_like(x), x], axis=1)
+
+    return Problem(
+        task=variant,
+        seed=seed,
+        stochastic="last",
+        likelihood="gaussian",
+        noise_sd=0.5,
+        prior="gaussian",
+        prior_scale=1.0,
+        layers=((2, 1),),
+        features=features(inputs),
+        targets=targets(inputs),
+        validation_features=features(test_inputs),
+        validation_targets=targets(test_inputs),
+        test_features=features(test_inputs),
+        test_targets=targets(test_inputs),
+        map=np.zeros(2, np.float32),
+        curvature=np.eye(2, dtype=np.float32),
+        inputs=inputs,
+        test_inputs=test_inputs,
+    )
+
+
+def exact_band(made, weight):
+    """Mean and sd of f at the sorted test inputs, from Bayes' rule on the stacked pseudo-observations of the prior."""
+    scale = math.sqrt(weight / made.num_points) / made.noise_sd
+    rows = np.concatenate([np.eye(2), scale * made.features])
+    values = np.concatenate([np.zeros(2), scale * made.targets])
+    mean = np.linalg.lstsq(rows, values, rcond=None)[0]
+    covariance = np.linalg.pinv(rows) @ np.linalg.pinv(rows).T
+    at = np.stack([np.ones(30), np.sort(made.test_inputs[:, 0])], axis=1)
+    return at @ mean, np.sqrt(np.diag(at @ covariance @ at.T))
+
+
+#: Width of a run's made-up band, by method.
+SD = {"full_mh": 0.1, "naive": 0.5, "pbnn": 0.3, "tempered": 0.25, "sgld": 0.4}
+
+
+@pytest.fixture(scope="session")
+def filed(tmp_path_factory):
+    """Two tasks with problems, references and curves on file; the mean of f is x, its sd that of SD."""
+    folder = tmp_path_factory.mktemp("results") / "made-up"
+    linear = {"weight": "data", "batch_size": 2}
+    rows = [
+        *seeds("linear", "naive", batch_size=2, column="sd_ratio", values=[1.8, 1.9, 2.0]),
+        # The bias of a larger step is another figure's matter.
+        *seeds("linear", "naive", batch_size=2, step_size=0.5, column="sd_ratio", values=[3.0, 3.0, 3.0]),
+        *seeds("linear", "pbnn", **linear, num_batches=5, column="sd_ratio", values=[1.0, 1.1, 1.2]),
+        *seeds("linear", "pbnn", **linear, num_batches=1, variance="oracle", column="sd_ratio", values=[1.0] * 3),
+        *seeds("regression", "full_mh", column="r_hat", values=[1.2, 1.01]),
+        *seeds("regression", "pbnn", batch_size=5, num_batches=5, column="validation_ece", values=[0.02, 0.03]),
+        *seeds("regression", "pbnn", batch_size=20, num_batches=2, column="validation_ece", values=[0.09, 0.08]),
+        run("regression", "pbnn", batch_size=5, num_batches=5, step_size=0.3),
+        run("regression", "tempered", batch_size=5),
+        run("regression", "sgld", batch_size=5, step_size=0.001, preconditioner="none", r_hat=1.5),
+        run("regression", "sgld", batch_size=5, step_size=0.1, preconditioner="none"),
+        run("regression", "sgld", batch_size=5),
+    ]
+    results = study(rows, folder)
+    levels = np.arange(1, 20) / 20
+    for row in results.summary.to_dict("records"):
+        made = problem(row["variant"], row["seed"])
+        path = folder / "problems" / row["variant"] / f"seed{row['seed']}" / "problem.npz"
+        if not path.exists():
+            path.parent.mkdir(parents=True)
+            made.save(path)
+        weight = f"weight{row['target_weight']:g}"
+        path = folder / "references" / row["variant"] / weight / f"seed{row['seed']}" / "reference.npz"
+        if not path.exists():
+            path.parent.mkdir(parents=True)
+            reference(made, row["target_weight"]).save(path)
+        curves = {
+            "test_nominal": levels,
+            # Seed by seed a little less is covered.
+            "test_observed": levels * (0.9 - 0.1 * row["seed"]),
+            "test_counts": np.full(19, 30),
+            "predictive_mean": made.test_inputs[:, 0],
+            "predictive_sd": np.full(30, SD[row["method"]]),
+        }
+        path = folder / "runs" / row["run"] / "curves.npz"
+        path.parent.mkdir(parents=True)
+        write_npz(path, curves)
+    return results
+
+
+def band_edges(axes, colour_name):
+    """Lower and upper edge of the widest band of a method's colour, at the sorted test inputs."""
+    from matplotlib.colors import to_rgb
+
+    found = [
+        shape
+        for shape in axes.collections
+        if isinstance(shape, PolyCollection) and np.allclose(shape.get_facecolor()[0][:3], to_rgb(COLOURS[colour_name]))
+    ]
+    assert found, f"no band in the colour of {colour_name}"
+    vertices = np.concatenate([path.vertices for shape in found for path in shape.get_paths()])
+    xs = np.unique(vertices[:, 0])
+    return xs, *(np.array([edge(vertices[vertices[:, 0] == x, 1]) for x in xs]) for edge in (min, max))
+
+
+# The paper's figures
+
+
+def test_figure_1_shows_one_sd_of_f_around_the_mean_and_the_exact_band(filed):
+    drawing = draw("figure1_linear", filed)
+    known, estimated, *_ = drawing.figure.axes
+    for axes in (known, estimated):
+        for method in ("naive", "pbnn"):
+            xs, low, high = band_edges(axes, method)
+            assert np.allclose(low, xs - SD[method], atol=1e-6)
+            assert np.allclose(high, xs + SD[method], atol=1e-6)
+        mean, sd = exact_band(problem("linear", 0), 40)
+        dashed = [line.get_ydata() for line in axes.lines if line.get_linestyle() == "--"]
+        assert np.allclose(dashed, [mean - sd, mean + sd], atol=1e-5)
+    assert "oracle" not in known.get_title() and "M = 1" in known.get_title()
+    assert "M = 5" in estimated.get_title()
+
+
+def test_figure_1_takes_the_naive_run_of_the_defaults_and_tells_its_mean_over_seeds(filed):
+    drawing = draw("figure1_linear", filed)
+    assert "naive: sd 1.90 × exact" in texts(drawing.figure.axes[0].get_legend())
+    assert "penalty: sd 1.10 × exact" in texts(drawing.figure.axes[1].get_legend())
+    half = stats.t.ppf(0.975, 2) * 0.1 / math.sqrt(3)
+    assert f"[{1.9 - half:.2f}, {1.9 + half:.2f}]" in drawing.caption
+    assert not any("step_size=0.5" in name for name in drawing.runs)
+    assert "noise is not in it" in drawing.caption
+
+
+def test_figure_1_shows_all_chains_on_the_data_of_one_seed(filed):
+    is_bad = (filed.summary["method"] == "naive") & (filed.summary["seed"] == 0)
+    summary = filed.summary.assign(r_hat=filed.summary["r_hat"].where(~is_bad, 1.3))
+    drawing = draw("figure1_linear", StudyResults.of(summary, filed.folder))
+    mean, sd = exact_band(problem("linear", 1), 40)
+    for axes in drawing.figure.axes[:2]:
+        dashed = [line.get_ydata() for line in axes.lines if line.get_linestyle() == "--"]
+        assert np.allclose(dashed, [mean - sd, mean + sd], atol=1e-5)
+    # Below, the mean of f, which is x, without the exact mean of the same seed.
+    inputs = np.linspace(-1, 1, 30)
+    for axes in drawing.figure.axes[2:4]:
+        means = [line.get_ydata() for line in axes.lines if line.get_linestyle() == "-"]
+        assert np.allclose(means, inputs - mean, atol=1e-5)
+    assert "the data of seed 1" in drawing.caption
+
+
+def test_figure_1_is_drawn_without_a_penalised_run(filed):
+    partial = StudyResults.of(filed.rows(variant="linear", method="naive"), filed.folder)
+    drawing = draw("figure1_linear", partial)
+    assert set(drawing.runs) == set(partial.rows(step_size=0.01)["run"])
+
+
+def test_figure_2_shows_three_sds_and_says_which_panels_are_missing(filed):
+    drawing = draw("figure2_regression", filed)
+    panels = {axes.get_title()[:3]: axes for axes in drawing.figure.axes}
+    for name, method in (("(a)", "full_mh"), ("(b)", "pbnn")):
+        xs, low, high = band_edges(panels[name], method)
+        assert np.allclose([low, high], [xs - 3 * SD[method], xs + 3 * SD[method]], atol=1e-6)
+    for name in ("(c)", "(d)"):
+        assert [text.get_text() for text in panels[name].texts] == ["no such run ended well in this study"]
+    # Of the two runs with n = 5 and M = 5 the one without a step of its own.
+    assert not any("step_size=0.3" in name for name in drawing.runs)
+
+
+def test_figure_2_shows_a_converged_seed_where_there_is_one_and_tells_of_the_other(filed):
+    drawing = draw("figure2_regression", filed)
+    panel = drawing.figure.axes[0]
+    mean, sd = exact_band(problem("regression", 1), 60)
+    dashed = [line.get_ydata() for line in panel.lines if line.get_linestyle() == "--"]
+    assert np.allclose(dashed, [mean - 3 * sd, mean + 3 * sd], atol=1e-5)
+    assert "not converged" in panel.texts[0].get_text()
+    assert "full_mh (η = 0.01) 1 of 2" in drawing.caption
+
+
+def test_figure_4_orders_sgld_by_its_step_and_leaves_out_the_preconditioned_run(filed):
+    drawing = draw("figure4_alternatives", filed)
+    titles = [axes.get_title() for axes in drawing.figure.axes]
+    assert any(title.startswith("(a)") and "η = 0.1" in title for title in titles)
+    assert any(title.startswith("(b)") and "η = 0.001" in title for title in titles)
+    assert all("preconditioner=none" in name for name in drawing.runs if "/sgld" in name)
+
+
+def test_figure_3_shows_the_mean_over_seeds_with_its_interval(filed):
+    drawing = draw("figure3_reliability", filed)
+    (axes,) = drawing.figure.axes
+    pbnn = next(line for line in axes.lines if line.get_color() == COLOURS["pbnn"])
+    levels = np.arange(1, 20) / 20
+    assert np.allclose(pbnn.get_data(), [levels, 0.85 * levels])
+    xs, low, high = band_edges(axes, "pbnn")
+    half = stats.t.ppf(0.975, 1) * np.std([0.9, 0.8], ddof=1) / math.sqrt(2) * levels
+    assert np.allclose(xs, levels)
+    assert np.allclose(low, np.maximum(0, 0.85 * levels - half))
+    assert np.allclose(high, np.minimum(1, 0.85 * levels + half))
+
+
+def test_a_seed_without_points_in_a_bin_does_not_shift_the_others():
+    first = {
+        "test_nominal": np.array([0.5, 0.99]),
+        "test_observed": np.array([0.4, 0.9]),
+        "test_counts": np.array([20, 80]),
+    }
+    second = {"test_nominal": np.array([0.97]), "test_observed": np.array([0.8]), "test_counts": np.array([100])}
+    mean, low, high = mean_reliability([first, second], "categorical")
+    assert np.allclose(mean["test_nominal"], [0.5, 0.98])
+    assert np.allclose(mean["test_observed"], [0.4, 0.85])
+    assert np.allclose(mean["test_counts"], [20, 90])
+    assert low[0] == high[0] == 0.4
+    assert low[1] < 0.85 < high[1] <= 1
+
+
+# Beyond the paper
+
+
+def test_the_exact_gap_is_nominal_minus_counted_coverage():
+    made = problem("regression", 3)
+    weight = 7.0
+    (gap,) = exact_gaps([made], np.array([weight]))
+    mean, sd = exact_band(made, weight)
+    targets = made.test_targets[np.argsort(made.test_inputs[:, 0])]
+    levels = np.arange(1, 20) / 20
+    covered = []
+    for level in levels:
+        low, high = stats.norm.interval(level, mean, np.sqrt(sd**2 + 0.5**2))
+        covered.append(np.mean((low <= targets) & (targets <= high)))
+    assert gap == pytest.approx(np.mean(levels - covered), abs=1e-6)
+
+
+def test_the_calibration_figure_marks_the_n_of_least_validation_error(filed):
+    drawing = draw("calibration", filed)
+    (axes,) = drawing.figure.axes
+    dotted = [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == ":"]
+    assert dotted == [5.0]
+    assert "chooses n = 5 for pbnn" in drawing.caption
+    weights = [x for x, _ in marks(axes, COLOURS["pbnn"])]
+    assert np.allclose(weights, [5, 20], rtol=0.1)
+
+
+def test_acceptance_is_drawn_over_settings_that_differ_in_one_thing():
+    results = study(
+        [
+            seeds("linear", "pbnn", batch_size=2, column="acceptance_rate", values=[0.2, 0.4]),
+            seeds("linear", "pbnn", batch_size=8, column="acceptance_rate", values=[0.5, 0.7]),
+            # Differs in two settings from each of the others.
+            run("linear", "pbnn", batch_size=16, num_batches=2, acceptance_rate=0.99),
+            run("linear", "sgld", batch_size=2, acceptance_rate=1.0),
+            run("linear", "sgld", batch_size=4, acceptance_rate=1.0),
+        ]
+    )
+    drawing = draw("acceptance", results)
+    (axes,) = drawing.figure.axes
+    assert np.allclose(marks(axes, COLOURS["pbnn"]), [(2, 0.3), (8, 0.6)])
+    assert not marks(axes, COLOURS["sgld"])
+    assert texts(axes.get_legend()) == ["linear: pbnn, M = 5, η = 0.01"]
+    assert len(drawing.runs) == 4
+
+
+def test_converged_and_unconverged_seeds_are_never_averaged_together():
+    results = study(
+        [
+            run("linear", "pbnn", batch_size=2, acceptance_rate=0.2),
+            run("linear", "pbnn", batch_size=2, acceptance_rate=0.9, r_hat=1.3, seed=1),
+            run("linear", "pbnn", batch_size=8, acceptance_rate=0.5),
+        ]
+    )
+    drawing = draw("acceptance", results)
+    (axes,) = drawing.figure.axes
+    assert np.allclose(marks(axes, COLOURS["pbnn"]), [(2, 0.2), (8, 0.5)])
+    assert np.allclose(marks(axes, COLOURS["pbnn"], is_hollow=True), [(2, 0.9)])
+    line = next(line for line in axes.lines if line.get_linestyle() == "-" and len(line.get_xdata()) == 2)
+    assert np.allclose(line.get_ydata(), [0.2, 0.5])
+    assert "not converged" in texts(axes.get_legend())
+    assert "1 of 3 runs have not converged" in drawing.caption
+
+
+def test_the_targets_figure_sets_pbnn_beside_the_tempered_chain_of_the_same_n():
+    results = study(
+        [
+            seeds("regression", "pbnn", batch_size=5, step_size=0.01, column="sd_ratio", values=[1.0, 1.02]),
+            seeds("regression", "pbnn", batch_size=5, step_size=0.3, column="sd_ratio", values=[1.1, 1.3]),
+            run("regression", "tempered", batch_size=50, sd_ratio=7.0),
+            seeds("regression", "tempered", batch_size=5, column="sd_ratio", values=[0.98, 1.0]),
+        ]
+    )
+    drawing = draw("targets", results)
+    axes = drawing.figure.axes[0]
+    assert np.allclose(marks(axes, COLOURS["pbnn"]), [(0.01, 1.01), (0.3, 1.2)])
+    level = [line.get_ydata()[0] for line in axes.lines if line.get_color() == COLOURS["tempered"]]
+    assert np.allclose(level, [0.99])
+    assert not any("batch_size=50" in name for name in drawing.runs)
+
+
+def test_wrong_accepts_go_right_and_wrong_rejects_left():
+    rows = seeds("linear", "pbnn", batch_size=2, column="audit_wrong_accepts", values=[0.1, 0.3])
+    results = study([rows, run("linear", "naive", batch_size=2, r_hat=2.0), run("linear", "full_mh")])
+    drawing = draw("decisions", results)
+    (axes,) = drawing.figure.axes
+    widths = [bar.get_width() for bar in axes.patches]
+    assert np.allclose(widths, [0.2, -0.2, 0.1, -0.2])
+    assert [bool(bar.get_hatch()) for bar in axes.patches] == [False, False, True, True]
+    assert len(axes.get_yticklabels()) == 2, "a chain on all data decides exactly"
+
+
+def test_the_noise_figure_shows_distance_and_skewness_against_m():
+    results = study(
+        [
+            run(
+                "linear",
+                "pbnn",
+                batch_size=2,
+                num_batches=2,
+                audit_noise_normality_distance=0.2,
+                audit_noise_skewness=1.0,
+            ),
+            run("linear", "pbnn", batch_size=2, num_batches=8, audit_noise_normality_p_value=0.01),
+        ]
+    )
+    drawing = draw("noise", results)
+    distance, skewness, _ = drawing.figure.axes
+    assert np.allclose(marks(distance, COLOURS["pbnn"]), [(2, 0.2), (8, 0.04)])
+    assert np.allclose(marks(skewness, COLOURS["pbnn"]), [(2, 1.0), (8, 0.3)])
+    assert "in 1 of 2 runs" in drawing.caption
+
+
+def test_the_chance_distance_is_that_of_normal_values():
+    from reports.figures.decisions import CHANCE_DISTANCE
+
+    generator = np.random.default_rng(0)
+    distances = [stats.kstest(generator.normal(size=400), "norm").statistic * 20 for _ in range(400)]
+    # The limit is approached from below, by about 1 / (6 sqrt(k)).
+    assert np.mean(distances) == pytest.approx(CHANCE_DISTANCE, abs=0.04)
+
+
+def test_bias_is_drawn_against_the_price_of_an_effective_draw():
+    results = study(
+        [
+            run("linear", "pbnn", batch_size=2, likelihood_evaluations=3000, gradient_evaluations=1000, sliced_w2=0.3),
+            run("linear", "full_mh", likelihood_evaluations=8000, sliced_w2=0.1, ess_per_second=4.0),
+            run("linear", "mala", likelihood_evaluations=9000, sliced_w2=0.2),
+        ]
+    )
+    axes = draw("bias_evaluations", results).figure.axes[0]
+    assert np.allclose(marks(axes, COLOURS["pbnn"]), [(40, 0.3)])
+    assert np.allclose(marks(axes, COLOURS["full_mh"]), [(80, 0.1)])
+    assert np.allclose(marks(draw("bias_seconds", results).figure.axes[0], COLOURS["full_mh"]), [(0.25, 0.1)])
+    assert "w = N: full_mh (η = 0.01);" in draw("bias_evaluations", results).caption, "mala is beaten in both"
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=8))
+def test_the_frontier_is_what_no_other_beats(numbers):
+    offers = [Offer(None, float(price), float(bias)) for price, bias in numbers]
+    best = {(offer.price, offer.bias) for offer in frontier(offers)}
+    unbeaten = {(p, b) for p, b in numbers if not any((q <= p and c <= b) and (q, c) != (p, b) for q, c in numbers)}
+    assert best == unbeaten
+
+
+def test_the_time_of_a_step_is_seconds_over_steps_and_chains():
+    rows = [
+        run("linear", method, num_points=points, wall_clock_s=seconds, **extra)
+        for method, extra, times in (("full_mh", {}, (0.4, 4.0)), ("pbnn", {"batch_size": 5}, (0.2, 0.2)))
+        for points, seconds in zip((1000, 10000), times, strict=True)
+    ]
+    drawing = draw("step_cost", study(rows))
+    (axes,) = drawing.figure.axes
+    assert np.allclose(marks(axes, COLOURS["full_mh"]), [(1000, 100), (10000, 1000)])
+    assert np.allclose(marks(axes, COLOURS["pbnn"]), [(1000, 50), (10000, 50)])
+    assert "100 to 1,000 µs (× 10)" in drawing.caption
+    assert "50 to 50 µs (× 1)" in drawing.caption
+
+
+def test_backends_are_compared_seed_by_seed_and_a_missing_device_is_told():
+    results = study(
+        [
+            seeds("linear", "full_mh", column="sd_ratio", values=[1.0, 1.2]),
+            seeds("linear", "full_mh", backend="torch-cpu", wall_clock_s=8.0, column="sd_ratio", values=[1.1, 1.3]),
+            run("linear", "full_mh", backend="jax-gpu", status="skipped", reason="no CUDA device"),
+        ]
+    )
+    drawing = draw("backends", results)
+    times, answers = drawing.figure.axes
+    assert sorted(x for line in times.lines if line.get_marker() in "os" for x in line.get_xdata()) == [500, 2000]
+    ours = [line.get_xdata()[0] for line in answers.lines if line.get_marker() == "s"]
+    assert np.allclose(ours, [0.1])
+    assert "torch takes 4 times that of jax" in drawing.caption
+    assert "jax-gpu: 1 runs skipped, no CUDA device." in drawing.caption
+
+
+def test_every_run_has_its_r_hat_and_those_above_the_line_are_hollow():
+    values = [1.001, 1.02, 1.2, 1.6]
+    results = study([seeds("linear", "full_mh", column="r_hat", values=values), run("linear", "pbnn", r_hat=None)])
+    drawing = draw("convergence", results)
+    (axes,) = drawing.figure.axes
+    assert np.allclose([x for x, _ in marks(axes, COLOURS["full_mh"])], [0.001, 0.02])
+    assert np.allclose([x for x, _ in marks(axes, COLOURS["full_mh"], is_hollow=True)], [0.2, 0.6])
+    assert "2 of 4 runs are below it" in drawing.caption
+    assert "1 runs have no R-hat" in drawing.caption
+
+
+def test_coverage_counts_what_became_of_every_run():
+    results = study(
+        [
+            seeds("linear", "full_mh", column="r_hat", values=[1.0, 1.3]),
+            run("linear", "full_mh", seed=2, status="diverged", reason="step 7 <is> not finite"),
+            run("linear", "pbnn", backend="jax-gpu", status="skipped", reason="no CUDA device"),
+        ]
+    )
+    drawing = draw("coverage", results)
+    (axes,) = drawing.figure.axes
+    assert {text.get_text() for text in axes.texts} == {"1/3", "0/1"}
+    assert texts(drawing.figure.legends[0]) == ["converged (1)", "not converged (1)", "skipped (1)", "diverged (1)"]
+    assert "1 × step 7 <is> not finite" in drawing.caption
+    assert len(drawing.runs) == 4
+
+
+# All of them
+
+
+def test_names_are_distinct_and_sections_stay_together():
+    assert len(SPECS) == len(FIGURES)
+    sections = [section for section, _ in itertools.groupby(spec.section for spec in FIGURES)]
+    assert len(sections) == len(set(sections))
+
+
+@pytest.mark.parametrize("name", [name for name in SPECS if name != "coverage"])
+def test_a_figure_without_its_runs_says_which_it_needs(name):
+    results = study([run("linear", "pbnn", batch_size=2, status="skipped", reason="no CUDA device")])
+    with pytest.raises(NothingToShow) as caught:
+        draw(name, results)
+    message = str(caught.value)
+    assert any(word in message for word in ("run", "runs", "needs", "backends")), message
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_figure_of_a_study_with_gaps_can_be_saved_and_names_runs_of_it(name, filed, tmp_path):
+    extra = [
+        run("digits", "full_mh", r_hat=1.4),
+        run("digits", "pbnn", batch_size=50, r_hat=None, sliced_w2=None, audit_wrong_accepts=None),
+        run("digits", "pbnn", batch_size=20, status="failed", reason="out of memory"),
+        run("linear", "full_mh", num_points=500),
+        run("linear", "full_mh", num_points=5000, backend="torch-cpu"),
+        run("linear", "full_mh", num_points=5000),
+        run("regression", "pbnn", batch_size=5, num_batches=10),
+        run("regression", "pbnn", batch_size=5, num_batches=10, backend="torch-cpu"),
+    ]
+    # The pictures of runs need their files, which only the first study has.
+    needs_files = name.startswith("figure") or name == "calibration"
+    summary = filed.summary if needs_files else pd.concat([filed.summary[table_of([]).columns], table_of(extra)])
+    results = StudyResults.of(summary.reset_index(drop=True), filed.folder)
+    drawing = draw(name, results)
+    with theme():
+        drawing.figure.savefig(tmp_path / "figure.svg")
+    assert drawing.runs and set(drawing.runs) <= set(results.summary["run"])
+    assert drawing.caption.endswith(".")
+    assert "nan" not in drawing.caption.split() and "None" not in drawing.caption
+
+
+# Choosing runs
+
+
+def test_the_run_of_fewest_own_settings_stands_for_a_method_after_the_preferred_ones():
+    groups = groups_of(
+        study(
+            [
+                run("linear", "pbnn", batch_size=5, num_batches=2),
+                run("linear", "pbnn", batch_size=5, num_batches=10, step_size=0.3),
+                run("linear", "pbnn", batch_size=5, num_batches=10),
+            ]
+        ).ok
+    )
+    assert choose(groups, num_batches=8)["label"] == "pbnn,batch_size=5,num_batches=10"
+    assert choose(groups, num_batches=3)["label"] == "pbnn,batch_size=5,num_batches=2"
+    assert choose([]) is None
+
+
+def test_the_backend_with_most_converged_seeds_stands_for_a_setting():
+    rows = [
+        seeds("linear", "full_mh", column="r_hat", values=[1.0, 1.5]),
+        seeds("linear", "full_mh", backend="torch-cpu", column="r_hat", values=[1.0, 1.0]),
+    ]
+    assert choose(groups_of(study(rows).ok))["backend"] == "torch-cpu"
+
+
+def test_the_posterior_is_full_mh_unless_mala_has_more_converged_seeds_and_never_a_tempered_chain():
+    full, mala = run("linear", "full_mh"), run("linear", "mala")
+    tempered = run("linear", "mala", weight="batch", batch_size=5)
+    assert posterior_of(groups_of(study([mala, full]).ok))["method"] == "full_mh"
+    assert posterior_of(groups_of(study([mala, full | {"r_hat": 1.4}]).ok))["method"] == "mala"
+    assert posterior_of(groups_of(study([tempered]).ok)) is None
+
+
+def test_of_two_lengths_the_longer_chain_is_in_the_sweep():
+    rows = [
+        run("linear", "pbnn", batch_size=2, num_steps=9000),
+        run("linear", "pbnn", batch_size=2, num_steps=10),
+        run("linear", "pbnn", batch_size=4, num_steps=10),
+    ]
+    (family,) = sweeps(groups_of(study(rows).ok), "batch_size")
+    assert [(group["batch_size"], group["num_steps"]) for group in family] == [(2, 9000), (4, 10)]
+
+
+def test_settings_are_told_by_the_letters_of_the_paper_and_departures_are_named():
+    (group,) = groups_of(
+        study([run("linear", "pbnn", batch_size=2, weight="data", variance="points", preconditioner="none")]).ok
+    )
+    assert settings_text(group) == "n = 2, M = 5, η = 0.01, w = N, points variance, C = I"
+    assert settings_text(group, "step_size", "weight", "preconditioner") == "n = 2, M = 5, points variance"
