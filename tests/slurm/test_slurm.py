@@ -1,0 +1,147 @@
+"""Two tasks of the smoke study on a real Slurm, and the same on this machine. `make test-slurm` runs it."""
+
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.slurm.cluster import CannotRun, Cluster, Job, reason_against
+
+ROOT = Path(__file__).parents[2]
+SMOKE = ROOT / "workflows" / "studies" / "smoke.yaml"
+#: Its last task takes as long as the other two and shows nothing more of a cluster.
+LEFT_OUT = "  - task: digits\n"
+#: Runs that profiles/slurm puts into one job.
+RUNS_A_JOB = 10
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(reason_against() is not None, reason=str(reason_against())),
+]
+
+#: What may differ between two runs of one study: when, how fast and with how much memory.
+OF_THE_MOMENT = ["started_at", "ended_at", "wall_clock_s", "cpu_s", "warmup_s", "compile_s", "peak_memory_mb"]
+OF_THE_MOMENT += ["ess_per_second"]
+
+
+class Outcome(NamedTuple):
+    """What came of the study at both places."""
+
+    remote: Path
+    local: Path
+    output: str
+    jobs: list[Job]
+    cancelled: str
+
+
+@pytest.fixture(scope="module")
+def outcome() -> Iterator[Outcome]:
+    # A short path: munge's socket has room for some hundred characters.
+    with tempfile.TemporaryDirectory(prefix="slurm", ignore_cleanup_errors=True) as name:
+        scratch = Path(name)
+        with started(Cluster(scratch / "cluster")) as cluster:
+            options = ["--workflow-profile", str(ROOT / "profiles" / "slurm"), "--slurm-no-account"]
+            # One machine: files are there at once, and the queue may be asked often.
+            options += ["--latency-wait", "5", "--slurm-init-seconds-before-status-checks", "3"]
+            remote = start(scratch / "remote", cluster.environment, *options)
+            cancelled = cancel_a_job_of_runs(cluster, remote, scratch / "remote")
+            output = end(remote, scratch / "remote")
+            jobs = cluster.jobs()
+        results = Path("results", "smoke")
+        local = start(scratch / "local", dict(os.environ), "--cores", "2", str(results / "summary.parquet"))
+        end(local, scratch / "local")
+        yield Outcome(scratch / "remote" / results, scratch / "local" / results, output, jobs, cancelled)
+
+
+@contextmanager
+def started(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster, or a skipped test where the system does not let it run."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(cluster)
+        except CannotRun as error:
+            pytest.skip(str(error))
+        yield cluster
+
+
+def start(folder: Path, environment: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
+    """Snakemake on the first two tasks of the smoke study, with its results in ``folder``."""
+    folder.mkdir()
+    study = folder / "study.yaml"
+    study.write_text(SMOKE.read_text().partition(LEFT_OUT)[0])
+    command = [sys.executable, "-m", "snakemake", "--directory", str(folder), "--configfile", str(study), *arguments]
+    environment = environment | {"XDG_CACHE_HOME": str(folder / "cache")}
+    with (folder / "output.txt").open("wb") as file:
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=file, stderr=subprocess.STDOUT)
+
+
+def end(process: subprocess.Popen[bytes], folder: Path) -> str:
+    try:
+        code = process.wait(timeout=1800)
+    finally:
+        process.kill()
+    output = (folder / "output.txt").read_text()
+    assert code == 0, output
+    return output
+
+
+def cancel_a_job_of_runs(cluster: Cluster, snakemake: subprocess.Popen[bytes], folder: Path) -> str:
+    """Cancel a job when some of the runs on a CPU are finished and others are under way."""
+    while snakemake.poll() is None:
+        is_under_way = any(folder.glob("results/smoke/runs/*/*/*-cpu/*/run.json"))
+        running = [job.number for job in cluster.jobs() if job.state == "RUNNING" and "cpu_runs" in job.comment]
+        if is_under_way and running:
+            cluster.ask("scancel", running[0])
+            return running[0]
+        time.sleep(0.5)
+    raise AssertionError(f"the study ended before a job could be cancelled:\n{(folder / 'output.txt').read_text()}")
+
+
+def table(results: Path) -> pd.DataFrame:
+    return pd.read_parquet(results / "summary.parquet")
+
+
+def test_the_summary_is_that_of_a_local_study(outcome):
+    remote, local = (table(place).drop(columns=OF_THE_MOMENT) for place in (outcome.remote, outcome.local))
+    assert set(remote["task"]) == {"linear", "regression"}
+    pd.testing.assert_frame_equal(remote, local)
+
+
+def test_the_draws_are_those_of_a_local_study_bit_by_bit(outcome):
+    ok = table(outcome.remote).query("status == 'ok'")["run"]
+    assert len(ok) > RUNS_A_JOB
+    for run in ok:
+        remote, local = (np.load(place / "runs" / run / "draws.npz") for place in (outcome.remote, outcome.local))
+        assert remote.files == local.files
+        for name in remote.files:
+            assert np.array_equal(remote[name], local[name]), (run, name)
+
+
+def test_a_cancelled_job_is_submitted_again(outcome):
+    assert [job.number for job in outcome.jobs if job.state != "COMPLETED"] == [outcome.cancelled]
+    assert "Trying to restart job" in outcome.output
+
+
+def test_several_runs_make_one_job(outcome):
+    on_gpu = table(outcome.remote)["backend"].str.endswith("-gpu")
+    jobs = Counter("gpu" if "gpu_runs" in job.comment else "cpu" for job in outcome.jobs if "_runs" in job.comment)
+    # One more, for the job that was cancelled.
+    assert jobs == {"cpu": math.ceil((~on_gpu).sum() / RUNS_A_JOB) + 1, "gpu": math.ceil(on_gpu.sum() / RUNS_A_JOB)}
+
+
+def test_a_run_without_its_gpu_is_a_row_and_no_job_asks_for_one(outcome):
+    skipped = table(outcome.remote).query("status == 'skipped'")
+    assert list(skipped["backend"]) == ["jax-gpu", "torch-gpu"]
+    assert set(skipped["reason"]) == {"no CUDA device"}
+    assert not any("gpu" in job.resources for job in outcome.jobs)
