@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from implementations import checkpoint
-from implementations.backends import BACKENDS, DeviceMissing, Draws, Sampler, build_sampler, use_one_thread
+from implementations.backends import DeviceMissing, Draws, Sampler, build_sampler, use_one_thread
 from implementations.checkpoint import Progress
 from implementations.files import write_json, write_npz
 from implementations.methods import METHODS, Settings, evaluations_per_step, points_of_delta
@@ -71,7 +71,7 @@ def run(
     path = out / "checkpoint.npz"
     audit: dict[str, np.ndarray] = {}
     try:
-        use_one_thread(BACKENDS[job.backend][0])
+        use_one_thread(job.backend)
         sampler = build_sampler(job.backend, job.problem, job.method, job.settings)
         progress, finite_steps = _sample(sampler, job, path, checkpoint_seconds, stream)
         outcome = _outcome(progress, finite_steps)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from implementations.backends import DeviceMissing, Draws
 from implementations.methods import METHODS, Settings, degrees_of_freedom, points_of_delta
+from implementations.permutation import permute
 from implementations.schedule import block_steps
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.tasks.problem import Problem
@@ -136,6 +137,7 @@ def draw_noise(
     problem: Problem,
     method_name: str,
     settings: Settings,
+    permute: Callable[..., Tensor] = permute,
 ) -> Noise:
     """The noise of many steps and chains at once, every tensor with the leading dimensions ``shape``."""
     method = METHODS[method_name]
@@ -145,9 +147,11 @@ def draw_noise(
     log_uniforms = torch.log1p(-torch.rand(shape, **where))
     num_batches, batch_size = settings.batch_shape
     count = num_batches * batch_size if method.estimate == "batches" else 0
-    indices = draw_indices(generator, shape, count, problem.num_points).reshape(*shape, -1 if count else 0, batch_size)
+    indices = draw_indices(generator, shape, count, problem.num_points, permute).reshape(
+        *shape, -1 if count else 0, batch_size
+    )
     count = batch_size if method.gradient == "batch" else 0
-    gradient_indices = draw_indices(generator, shape, count, problem.num_points)
+    gradient_indices = draw_indices(generator, shape, count, problem.num_points, permute)
     return Noise(normals, scale_by(factor, normals), log_uniforms, indices, gradient_indices)
 
 
@@ -190,6 +194,7 @@ class TorchSampler:
             -(-block_steps(METHODS[method], settings, problem.num_parameters) // UNROLLED_STEPS) * UNROLLED_STEPS
         )
         self.unrolled: Callable[..., Trail] | None = None
+        self.permute: Callable[..., Tensor] = permute
 
     def _put(self, array: np.ndarray) -> Tensor:
         is_integer = np.issubdtype(array.dtype, np.integer)
@@ -222,6 +227,8 @@ class TorchSampler:
         if self.settings.num_warmup + self.settings.num_steps < COMPILED_FROM_STEPS:
             return
         unrolled = torch.compile(self._steps, fullgraph=True, dynamic=False)
+        # Eagerly, the hundred small operations of the permutation would take longer than the steps.
+        compiled_permute = torch.compile(permute, dynamic=False)
         generator = torch.Generator(self.device).manual_seed(0)
         shape = (UNROLLED_STEPS, len(carry.state.position))
         noise = draw_noise(generator, shape, self.factor, self.problem, self.method, self.settings)
@@ -232,11 +239,15 @@ class TorchSampler:
             trail = unrolled(self.data, self.factor, carry.state, noise, step_sizes)
             # Once more from where it led: its state is laid out like all that follow.
             unrolled(self.data, self.factor, trail.state, noise, step_sizes)
+            shape = (self.block_steps, len(carry.state.position))
+            draw_noise(
+                generator, shape, self.factor, self.problem, self.method, self.settings, permute=compiled_permute
+            )
         except (RuntimeError, OSError, subprocess.SubprocessError) as error:
             # No C++ compiler, say: a slow run is better than none.
             warnings.warn(f"torch.compile failed, so the steps run eagerly: {error}", stacklevel=2)
         else:
-            self.unrolled = unrolled
+            self.unrolled, self.permute = unrolled, compiled_permute
 
     @torch.no_grad()
     def advance(self, carry: Carry, num_steps: int) -> tuple[Carry, Draws]:
@@ -249,7 +260,16 @@ class TorchSampler:
         acceptance, variance = state.position.new_zeros((2, num_draws + 1, chains))
         for done in range(0, num_steps, self.block_steps):
             length = min(self.block_steps, num_steps - done)
-            noise = draw_noise(generator, (length, chains), self.factor, self.problem, self.method, self.settings)
+            noise = draw_noise(
+                generator,
+                (length, chains),
+                self.factor,
+                self.problem,
+                self.method,
+                self.settings,
+                # Compiled for whole blocks only.
+                permute=self.permute if length == self.block_steps else permute,
+            )
             trail = self._block(state, noise, decayed_steps(self.settings, first + done, length).to(self.device))
             state = trail.state
             # Bookkeeping for a block at once: step by step it would cost as much as the steps.

@@ -1,22 +1,31 @@
 """Mini-batches: points drawn uniformly without replacement, and the loss difference they estimate."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from implementations.permutation import NUM_ROUNDS, SMALLEST_DOMAIN, domain, permute
 
 
-def draw_indices(generator: torch.Generator, shape: tuple[int, ...], count: int, num_points: int) -> Tensor:
+def draw_indices(
+    generator: torch.Generator,
+    shape: tuple[int, ...],
+    count: int,
+    num_points: int,
+    permute: Callable[..., Tensor] = permute,
+) -> Tensor:
     """``count`` distinct points of ``num_points`` for every place in ``shape``: (*shape, count).
 
-    The cost does not depend on ``num_points``: a keyed permutation is evaluated at 0 … count-1 only.
+    The cost does not depend on ``num_points``: a keyed permutation is evaluated at 0 … count-1 only. ``permute`` may be
+    a compiled version of it.
     """
     if num_points < SMALLEST_DOMAIN:
         return _random_bits(generator, (*shape, num_points)).argsort(dim=-1)[..., :count]
     rows, columns = domain(num_points)
     keys = _random_bits(generator, (*shape, NUM_ROUNDS))
     positions = torch.arange(count, dtype=torch.int32, device=generator.device).expand(*shape, count)
-    indices: Tensor = permute(positions, keys, rows, columns)
+    indices = permute(positions, keys, rows, columns)
     # The few images in num_points … rows × columns - 1 walk on along their cycle until they are points.
     while rows * columns > num_points and (indices >= num_points).any():
         indices = torch.where(indices >= num_points, permute(indices, keys, rows, columns), indices)
