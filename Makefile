@@ -7,7 +7,7 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run smoke test lint ui lock clean distclean supported-python
+.PHONY: help setup run smoke test test-slurm lint bench regress ui publish lock clean distclean supported-python
 
 requires_python := $(shell sed -n 's/^requires-python = "\(.*\)"/\1/p' pyproject.toml)
 lock_sha256 := $(shell { sha256sum requirements.lock 2>/dev/null || shasum -a 256 requirements.lock; } | cut -c 1-64)
@@ -37,7 +37,7 @@ export check_python
 python_needed = Python $(requires_python) is needed. Name one: make setup PYTHON=/path/to/python3.12
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
 setup:  ## build .venv from requirements.lock; does nothing when it is up to date
 	@# An upgrade of the system's Python can leave .venv/bin/python pointing nowhere.
@@ -66,15 +66,38 @@ smoke: setup  ## run the smoke study, a small version of everything
 test: lint  ## lint, then run all tests
 	$(python) -m pytest -n 2 $(ARGS)
 
+test-slurm: setup  ## run the smoke study on a Slurm of one node; as root, with slurm-wlm and munge installed
+	$(python) -m pytest tests/slurm $(ARGS)
+
 lint: setup  ## check style, types and the workflow's format
 	$(python) -m ruff check
 	$(python) -m ruff format --check
 	$(python) -m mypy
 	$(if $(wildcard Snakefile workflows/rules),$(python) -m snakefmt --check $(wildcard Snakefile workflows/rules))
 
+# Timed by processor time, one thread, one process: what else runs on the machine falls on both sides of a ratio.
+bench: setup  ## time every sampler against its bare work, other libraries and more data; ARGS="-k 'not torch'" is quick
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_CACHE_DIR="$(CURDIR)/results/.cache/torch" \
+	$(python) -m pytest tests/benchmarks/bench_*.py -o "python_functions=bench_*" -p no:xdist -W default -q \
+	--benchmark-timer=time.process_time --benchmark-json=results/benchmarks.json --benchmark-quiet $(ARGS)
+	$(python) -m tests.benchmarks.summary results/benchmarks.json
+
+regress: setup  ## fail if a sampler became wrong or slow; ARGS="--tiers exact", ARGS="--base main", ARGS="--help"
+	$(python) -m tests.benchmarks.regress $(ARGS)
+
+# MLFLOW_TRACKING_URI selects another store, as it does for a study; a database's password is not shown.
 ui: setup  ## show the tracked runs in MLflow's pages, on this machine only
-	@test -e results/mlflow.db || { echo "no runs are tracked yet: results/mlflow.db does not exist; run a study first, with make smoke or make run" >&2; exit 1; }
-	$(python) -m mlflow ui --host 127.0.0.1 --backend-store-uri sqlite:///results/mlflow.db $(ARGS)
+	@case "$$MLFLOW_TRACKING_URI" in \
+	http*) echo "the server at MLFLOW_TRACKING_URI has the pages: open that address"; exit 0 ;; \
+	"") test -e results/mlflow.db || { echo "no runs are tracked yet: results/mlflow.db does not exist; run a study first, with make smoke or make run" >&2; exit 1; } ;; \
+	esac; \
+	echo "choose a study, then 'Means over seeds' in the menu Views; Ctrl-C ends it"; \
+	MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false MLFLOW_BACKEND_STORE_URI="$${MLFLOW_TRACKING_URI:-sqlite:///results/mlflow.db}" \
+	$(python) -m mlflow ui --host 127.0.0.1 --workers 1 $(ARGS)
+
+publish: setup  ## keep the report of the finished paper study with the code, and show it in the README
+	$(python) -m reports.publish --study paper $(ARGS)
+	$(python) -m workflows.readme
 
 # A scratch environment gets the dependencies of pyproject.toml in their newest versions, and what came is written down.
 # Use the oldest supported Python: its versions suit the newer ones too, the reverse is not so.

@@ -1,4 +1,4 @@
-# A study, from data to summary:  snakemake --cores all --configfile workflows/studies/smoke.yaml
+# A study, from data to report:  snakemake --cores all --configfile workflows/studies/smoke.yaml
 # Without --configfile it is the study `paper`. Settings of Snakemake itself are in profiles/.
 from snakemake.utils import min_version
 
@@ -12,6 +12,8 @@ include: "workflows/rules/reference.smk"
 include: "workflows/rules/sample.smk"
 include: "workflows/rules/evaluate.smk"
 include: "workflows/rules/summary.smk"
+include: "workflows/rules/track.smk"
+include: "workflows/rules/report.smk"
 
 
 rule all:
@@ -24,6 +26,8 @@ rule all:
     input:
         rules.summary.input,
         rules.summary.output,
+        rules.track.output,
+        rules.report.output,
         [folder_of(run) + "/run.json" for run in STUDY.runs],
         sorted({reference_of(run) + "/reference.npz" for run in STUDY.runs}),
     message:

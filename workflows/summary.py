@@ -91,7 +91,7 @@ def is_complete(rows: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def closing_lines(rows: Sequence[Mapping[str, Any]], results: Path, most: int = 10) -> list[str]:
-    """What came of a study, what is missing, where it is, and how to go on."""
+    """What came of a study, what is missing, where it is, and how to go on; ``results`` is its folder."""
     counts = Counter(row["status"] for row in rows)
     lines = [f"{results.name}: {counts['ok']} of {len(rows)} runs ok"]
     for status in ("skipped", "diverged", "failed", "missing"):
@@ -102,10 +102,41 @@ def closing_lines(rows: Sequence[Mapping[str, Any]], results: Path, most: int = 
     references = {row["reference_reason"] for row in rows if row["reference_kind"] == "failed"}
     lines += [f"a reference failed: {reason}" for reason in references]
     lines.append(f"summary: {results / 'summary.csv'}, and the same as summary.parquet")
+    lines += [f"FAILED in the report: {failure}" for failure in report_failures(results)]
+    if (results / "report.html").exists():
+        lines.append(f"report: {results / 'report.html'}")
+    elif (results / "report.log").exists():
+        lines.append(f"report: could not be rendered, see {results / 'report.log'}")
+    lines += _tracking_lines(results)
     if not is_complete(rows):
         lines.append(f"logs: {results / 'runs'}/<run>/log.txt")
         lines.append("the same command makes what is missing or failed once more, and nothing else")
     return lines
+
+
+def report_failures(results: Path) -> list[str]:
+    """What of the report itself failed: figures that could not be drawn and claims that could not be judged."""
+    figures = _read(results / "figures.json") or {"figures": []}
+    claims = _read(results / "claims.json") or {"claims": []}
+    lines = [f"figure {figure['name']}: {figure['failure']}" for figure in figures["figures"] if figure["failure"]]
+    return lines + [f"claim {claim['id']}: {claim['failure']}" for claim in claims["claims"] if claim["failure"]]
+
+
+def tracking_failure(results: Path) -> str | None:
+    """Why the study is not in MLflow, if it was tried in vain."""
+    failure: str | None = (_read(results / "tracked.json") or {"failure": None})["failure"]
+    return failure
+
+
+def _tracking_lines(results: Path) -> list[str]:
+    """Where the study is in MLflow, and how to look."""
+    tracked = _read(results / "tracked.json")
+    if tracked is None:
+        return []
+    if tracked["failure"]:
+        return [f"MLflow: not tracked in {tracked['store']}: {tracked['failure']}; the same command catches up"]
+    how = "look with: make ui" if tracked["store"].startswith("sqlite:///results/") else f"experiment {results.name}"
+    return [f"MLflow: tracked in {tracked['store']}; {how}"]
 
 
 def _by_reason(rows: Iterable[Mapping[str, Any]], status: str) -> dict[str, list[str]]:

@@ -1,6 +1,7 @@
 """A study through real Snakemake: everything a person meets, from the first call to the last line."""
 
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -11,9 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.browser import opened_browser, why_absent
+from tests.reports.page_checks import assert_page_works
 from tests.workflows.snakemake import Workdir
 from workflows.columns import COLUMNS
 from workflows.locks import hold
+from workflows.summary import report_failures
 
 #: Small enough to run in a moment; torch, because its short chains need no compilation.
 TINY = {
@@ -88,6 +92,8 @@ def test_a_study_is_told_to_its_end_whatever_its_runs_come_to_and_only_what_chan
     assert "1 failed: MemoryError: Unable to allocate" in told
     assert f"    {NAIVE}\n" in told
     assert "summary: results/tiny/summary.csv" in told
+    assert "report: results/tiny/report.html" in told
+    assert_report_tells_all(work)
 
     # Parquet and CSV say the same, in the documented columns and no others.
     table = pd.read_parquet(work.results / "summary.parquet")
@@ -98,7 +104,7 @@ def test_a_study_is_told_to_its_end_whatever_its_runs_come_to_and_only_what_chan
     )
 
     # The failed run, and nothing else, is made once more; without it there is nothing that failed.
-    assert work.planned() == {"sample": 1, "evaluate": 1, "summary": 1, "all": 1, "total": 4}
+    assert work.planned() == plan(sample=1)
     work.edit(drop_impossible)
     code, output = work.run()
     assert code == 0, output
@@ -112,17 +118,10 @@ def test_a_study_is_told_to_its_end_whatever_its_runs_come_to_and_only_what_chan
     for edit, num_samples in edits.items():
         work.write(TINY)
         work.edit(edit)
-        assert work.planned() == {
-            "sample": num_samples,
-            "evaluate": 1,
-            "summary": 1,
-            "all": 1,
-            "total": num_samples + 3,
-        }, edit
+        assert work.planned() == plan(sample=num_samples), edit
     work.write(TINY)
     work.edit(add_seed)
-    plan = {"network": 1, "reference": 2, "sample": 4, "evaluate": 1, "summary": 1, "all": 1, "total": 10}
-    assert work.planned() == plan
+    assert work.planned() == plan(network=1, reference=2, sample=4)
     assert modification_times(work) == before, "a dry run changed a file"
 
     # A study in another's hands is left alone.
@@ -140,6 +139,27 @@ def test_a_study_is_told_to_its_end_whatever_its_runs_come_to_and_only_what_chan
     assert code == 1
     assert "another Snakemake is running the study tiny" in output
     assert modification_times(work) == before
+
+
+def plan(**jobs: int) -> dict[str, int]:
+    """These jobs, and those that follow whenever a run changes."""
+    planned = jobs | dict.fromkeys(("evaluate", "summary", "track", "report", "all"), 1)
+    return planned | {"total": sum(planned.values())}
+
+
+def assert_report_tells_all(work: Workdir) -> None:
+    """The page shows what became of every run, and opens in a browser where there is one."""
+    assert report_failures(work.results) == []
+    text = (work.results / "report.html").read_text()
+    assert "no CUDA device" in text
+    assert "left the finite numbers" in text
+    assert "MemoryError: Unable to allocate" in text
+    assert {path.suffix for path in (work.results / "figures").glob("[!.]*")} == {".png", ".svg"}
+    claims = json.loads((work.results / "claims.json").read_text())["claims"]
+    assert {claim["verdict"] for claim in claims} == {"inconclusive"}, "one short chain says nothing"
+    if why_absent() is None:
+        with opened_browser() as browser:
+            assert_page_works(browser, work.results / "report.html")
 
 
 def is_held(folder: Path) -> bool:

@@ -108,6 +108,24 @@ def test_the_closing_lines_say_what_is_missing_why_and_how_to_go_on(study, resul
     assert not is_complete(rows)
 
 
+def test_the_closing_lines_say_where_the_report_is_and_what_of_it_failed(study, results):
+    table_of(rows_of(study, results)).to_csv(results / "summary.csv", index=False)
+    rows = read_rows(results / "summary.csv")
+    assert not [line for line in closing_lines(rows, results) if "report" in line]
+    (results / "report.log").write_text("Traceback")
+    assert f"report: could not be rendered, see {results / 'report.log'}" in closing_lines(rows, results)
+    (results / "report.html").write_text("<p></p>")
+    figures = [{"name": "good", "failure": None}, {"name": "bad", "failure": "ValueError: no"}]
+    (results / "figures.json").write_text(json.dumps({"figures": figures}))
+    (results / "claims.json").write_text(json.dumps({"claims": [{"id": 7, "failure": "KeyError: 'x'"}]}))
+    lines = closing_lines(rows, results)
+    assert f"report: {results / 'report.html'}" in lines
+    assert [line for line in lines if line.startswith("FAILED")] == [
+        "FAILED in the report: figure bad: ValueError: no",
+        "FAILED in the report: claim 7: KeyError: 'x'",
+    ]
+
+
 def test_skipped_and_diverged_runs_are_results_but_a_failed_reference_is_a_gap(study, results):
     table_of(rows_of(study, results)).to_csv(results / "summary.csv", index=False)
     rows = read_rows(results / "summary.csv")

@@ -1,5 +1,6 @@
 # What all rules share: the study, its paths, and the environment of its jobs.
 import dataclasses
+import hashlib
 import json
 import os
 import shlex
@@ -9,10 +10,11 @@ from pathlib import Path
 
 from implementations.backends import BACKENDS
 from implementations.names import SettingError
+from implementations.provenance import machine
 from implementations.tasks import TASKS
 from workflows.grid import load_study, plain
 from workflows.locks import Held, hold
-from workflows.summary import closing_lines, is_complete, read_rows
+from workflows.summary import closing_lines, is_complete, read_rows, report_failures, tracking_failure
 
 
 def chosen_study_file():
@@ -44,6 +46,8 @@ VARIANTS = {run.variant.label: run.variant for run in STUDY.runs}
 
 PYTHON = shlex.quote(sys.executable)
 SUMMARY_COMMAND = f"{PYTHON} -m workflows.steps.summary --study {shlex.quote(str(STUDY_FILE))} --results {RESULTS}"
+TRACK_COMMAND = f"{PYTHON} -m workflows.steps.track --results {RESULTS} --out {RESULTS}/tracked.json"
+REPORT_COMMAND = f"{PYTHON} -m workflows.steps.report --study {shlex.quote(str(STUDY_FILE))} --results {RESULTS}"
 
 
 def in_parts(runs, size=25):
@@ -87,22 +91,31 @@ def keep_others_out():
 
 
 def summarise_what_there_is():
-    """The summary of a study that could not be finished: what is not there is a row too."""
+    """Summary, tracking and report of a study that could not be finished: what is not there is a row too."""
     if subprocess.run(SUMMARY_COMMAND, shell=True).returncode:
         sys.exit("the summary could not be written, see above; when the cause is gone, the same command goes on")
+    subprocess.run(f"{TRACK_COMMAND} > {RESULTS}/track.log 2>&1", shell=True)
+    if subprocess.run(f"{REPORT_COMMAND} > {RESULTS}/report.log 2>&1", shell=True).returncode:
+        # One of an earlier call would tell of other runs.
+        Path(RESULTS, "report.html").unlink(missing_ok=True)
 
 
 def tell_what_came_of_it():
-    """The last lines, and an exit code other than 0 where something is missing.
+    """The last lines, and an exit code other than 0 where something is missing or failed.
 
     Failures that have been told are cleared away, so that the next call finds them missing and makes them again.
     """
     rows = read_rows(Path(RESULTS, "summary.csv"))
     print("", *closing_lines(rows, Path(RESULTS)), sep="\n", file=sys.stderr)
+    if tracking_failure(Path(RESULTS)):
+        # No run is lost by it, so the study is complete all the same.
+        Path(RESULTS, "tracked.json").unlink()
     if not is_complete(rows):
         from workflows.failures import clear
 
         clear(Path(RESULTS))
+        sys.exit(1)
+    if report_failures(Path(RESULTS)):
         sys.exit(1)
 
 
@@ -110,8 +123,9 @@ def tell_what_came_of_it():
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [workflow.basedir, os.environ.get("PYTHONPATH")]))
 # One thread a job, so that wall-clock times can be compared.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-# Compiled code serves all seeds of a setting. Both libraries' caches may be shared by jobs that run at once.
-CACHE = Path("results", ".cache").absolute()
+# Compiled code serves all seeds of a setting. Both libraries' caches may be shared by jobs that run at once, but not by
+# processors of different kinds, which the nodes of a cluster may have.
+CACHE = Path("results", ".cache", hashlib.sha256(machine()["cpu"].encode()).hexdigest()[:8]).absolute()
 os.environ |= {
     "JAX_COMPILATION_CACHE_DIR": str(CACHE / "jax"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",

@@ -1,0 +1,35 @@
+"""What every report must do in a browser."""
+
+from pathlib import Path
+
+from tests.browser import Browser
+
+PHONE, DESKTOP = 390, 1300
+
+
+def assert_page_works(browser: Browser, page: Path) -> None:
+    """It loads without errors, shows its pictures, asks for nothing but itself, and fits a phone."""
+    for width in (PHONE, DESKTOP):
+        browser.resize(width, 900)
+        browser.open(page)
+        overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert browser.driver.execute_script(overflow) == 0, f"at {width} pixels the page is wider than the window"
+    widths = browser.driver.execute_script("return [...document.images].map((image) => image.naturalWidth)")
+    assert all(widths), f"pictures that did not load: {widths}"
+    assert browser.driver.execute_script("return window.hacked") is None
+    assert set(browser.requests()) == {page.resolve().as_uri()}
+    assert browser.console_errors() == []
+
+
+def column(browser: Browser, table: str, number: int) -> list[str]:
+    """The cells of a table's column that are shown, without their second lines."""
+    script = """
+        const rows = [...document.querySelectorAll(`#${arguments[0]} tbody tr`)].filter((row) => !row.hidden);
+        return rows.map((row) => row.cells[arguments[1]].firstChild.textContent.trim());
+    """
+    return browser.driver.execute_script(script, table, number)
+
+
+def heading(table: str, text: str) -> str:
+    """The sort button of a column, as XPath."""
+    return f"//*[@id='{table}']//tr[@class='headings']/th/button[normalize-space()='{text}']"

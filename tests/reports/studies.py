@@ -1,0 +1,109 @@
+"""Made-up studies: summaries whose numbers a test chooses, with figures and claims of its own."""
+
+from pathlib import Path
+
+from metrics.seeds import Estimate
+from reports.parts import REPRODUCED, Claim, Drawing, Evidence, FigureSpec, Verdict
+from reports.study import StudyResults
+from workflows.summary import table_of
+
+#: A run that ended well, has converged and is right.
+GOOD = {
+    "status": "ok",
+    "target_weight": 100.0,
+    "num_points": 100,
+    "r_hat": 1.01,
+    "ess_bulk_min": 1000.0,
+    "acceptance_rate": 0.4,
+    "ece": 0.05,
+    "confidence_gap": 0.02,
+    "nll": 0.7,
+    "rmse": 0.5,
+    "reference_kind": "closed_form",
+    "reference_usable": True,
+    "mean_error": 0.02,
+    "mean_error_mc": 0.03,
+    "mean_error_resolved": False,
+    "sd_ratio": 1.01,
+    "sd_ratio_mc": 0.02,
+    "sd_ratio_resolved": False,
+    "wall_clock_s": 2.0,
+    "likelihood_evaluations": 1_000_000,
+    "gradient_evaluations": 0,
+    "ess_per_second": 500.0,
+    "started_at": "2026-01-02T03:04:05+00:00",
+    "ended_at": "2026-01-02T03:04:09+00:00",
+    "git_commit": "0123456789abcdef0123456789abcdef01234567",
+    "git_is_dirty": False,
+    "cpu": "Some Processor",
+    "num_cpus": 2,
+    "system": "Linux x86_64",
+    "version_python": "3.11.7",
+}
+
+
+def row(label: str, seed: int = 0, backend: str = "jax-cpu", task: str = "linear", **values: object) -> dict:
+    """A good run of ``label`` (the method, then its settings), but for ``values``; other states have no numbers."""
+    values = (GOOD if values.get("status", "ok") == "ok" else {}) | values
+    run = f"{task}/{label}/{backend}/seed{seed}"
+    names = {"study": "made_up", "run": run, "task": task, "method": label.split(",")[0]}
+    return names | {"backend": backend, "seed": seed} | values
+
+
+def study_of(rows: list[dict], folder: Path = Path("made_up"), description: str = "a made-up study") -> StudyResults:
+    return StudyResults.of(table_of(rows), folder, description)
+
+
+def figure(name: str, runs: tuple[str, ...] = (), section: str = "Beyond", num_points: int = 3, **texts) -> FigureSpec:
+    """A small drawing, of so many points."""
+
+    def draw(study: StudyResults) -> Drawing:
+        import matplotlib.pyplot as plt
+        import numpy as np
+
+        drawn, axes = plt.subplots(figsize=(4, 3))
+        axes.scatter(*np.random.default_rng(0).normal(size=(2, num_points)))
+        return Drawing(drawn, texts.get("caption", f"What to see in {name}."), runs)
+
+    return FigureSpec(name, texts.get("title", f"Title of {name}"), section, draw, texts.get("paper"))
+
+
+def failing_figure(name: str, error: Exception) -> FigureSpec:
+    """One that raises ``error``, which may be a NothingToShow."""
+
+    def draw(study: StudyResults) -> Drawing:
+        raise error
+
+    return FigureSpec(name, f"Title of {name}", "Beyond", draw)
+
+
+def claim(number: int, runs: tuple[str, ...] = (), outcome: str = REPRODUCED, **texts: str) -> Claim:
+    evidence = Evidence(texts.get("label", "sd ratio"), Estimate(1.5, 1.25, 1.75, 3, 0), texts.get("unit", "sd"))
+    single = Evidence("one seed", Estimate(2.0, None, None, 1, 2))
+    verdict = Verdict(outcome, texts.get("reason", "it is so"), (evidence, single), runs)
+    statement = texts.get("statement", f"Statement {number}.")
+    return Claim(number, statement, texts.get("place", "Fig. 1"), texts.get("rule", "a rule"), lambda study: verdict)
+
+
+def failing_claim(number: int, error: Exception) -> Claim:
+    def judge(study: StudyResults) -> Verdict:
+        raise error
+
+    return Claim(number, f"Statement {number}.", "Fig. 1", "a rule", judge)
+
+
+def every_outcome() -> list[dict]:
+    """Good, skipped, diverged, failed and missing runs, on two backends and three seeds."""
+    good = [
+        row(label, seed, ess_per_second=speed + seed, ece=0.01 * (1 + seed) * ece)
+        for label, speed, ece in (("full_mh", 100.0, 5), ("pbnn,batch_size=2", 300.0, 2), ("mala", 200.0, 4))
+        for seed in range(3)
+    ]
+    return [
+        *good,
+        row("pbnn,batch_size=2", backend="jax-gpu", status="skipped", reason="no CUDA device"),
+        row("sgld,batch_size=2", status="diverged", reason="chain 0 left the finite numbers", target_weight=2.0),
+        row("naive,batch_size=2", status="failed", reason="MemoryError: no"),
+        row("ula", status="missing", reason="not run yet"),
+        row("tempered,batch_size=5", r_hat=1.4, target_weight=5.0),
+    ]

@@ -1,0 +1,91 @@
+"""What is kept with the code is whole, small, and of a finished study."""
+
+import csv
+import html
+import json
+from pathlib import Path
+
+import pytest
+
+from reports.figures import FIGURES
+from reports.publish import MAX_BYTES, PUBLISHED, README_FIGURES, main, publish
+from workflows.summary import is_complete, read_rows, report_failures
+
+
+@pytest.fixture
+def results(tmp_path) -> Path:
+    """The report of a study that could be published."""
+    results = tmp_path / "results" / "small"
+    (results / "figures").mkdir(parents=True)
+    (results / "tables").mkdir()
+    (results / "report.html").write_text("<p>new</p>")
+    (results / "claims.json").write_text(json.dumps({"claims": [{"id": 1, "failure": None}]}))
+    (results / "figures.json").write_text(json.dumps({"figures": [{"name": "a", "failure": None}]}))
+    (results / "tables" / "winners.csv").write_text("a\n1\n")
+    (results / "tables" / ".snakemake_timestamp").touch()
+    for name in (*README_FIGURES, "another"):
+        (results / "figures" / f"{name}.png").write_bytes(b"picture")
+    write_summary(results)
+    return results
+
+
+def write_summary(results: Path, **changed: str) -> None:
+    row = {"run": "a", "status": "ok", "reference_kind": "closed_form", "git_is_dirty": "False"} | changed
+    with (results / "summary.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(row))
+        writer.writeheader()
+        writer.writerow(row)
+
+
+def test_page_tables_verdicts_and_the_readmes_figures_are_kept_in_place_of_the_old_ones(results, tmp_path, capsys):
+    out = tmp_path / "published"
+    (out / "small" / "figures").mkdir(parents=True)
+    (out / "small" / "figures" / "old.png").write_bytes(b"old")
+    (out / "small" / "screenshot.png").write_bytes(b"of something else")
+    assert main(["--study", "small", "--results", str(results.parent), "--out", str(out)]) == 0
+    kept = {str(path.relative_to(out / "small")) for path in (out / "small").rglob("*") if path.is_file()}
+    pictures = {f"figures/{name}.png" for name in README_FIGURES}
+    ours = pictures | {"report.html", "claims.json", "figures.json", "summary.csv", "tables/winners.csv"}
+    assert kept == ours | {"screenshot.png"}, "what others put there stays"
+    num_bytes = sum((out / "small" / name).stat().st_size for name in ours)
+    assert f"{num_bytes:,} bytes are now in" in capsys.readouterr().out
+
+
+def test_the_published_report_of_the_paper_study_is_whole():
+    folder = PUBLISHED / "paper"
+    rows = read_rows(folder / "summary.csv")
+    assert is_complete(rows)
+    assert report_failures(folder) == []
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))["claims"]
+    assert [claim["id"] for claim in claims] == list(range(1, 13))
+    # A page writes apostrophes and quotes as numbers.
+    assert [claim["id"] for claim in claims if claim["statement"] not in html.unescape(page)] == []
+    runs = {row["run"] for row in rows}
+    assert {run for claim in claims for run in claim["runs"]} <= runs
+    assert set(README_FIGURES) <= {spec.name for spec in FIGURES}
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda results: (results / "report.html").unlink(), "run the study first"),
+        (lambda results: write_summary(results, status="failed"), "failed or are missing"),
+        (lambda results: write_summary(results, git_is_dirty="True"), "in no commit"),
+        (
+            lambda results: (results / "figures.json").write_text('{"figures": [{"name": "a", "failure": "no"}]}'),
+            "parts of the report failed: figure a: no",
+        ),
+        (lambda results: (results / "figures" / f"{README_FIGURES[0]}.png").unlink(), README_FIGURES[0]),
+        (lambda results: (results / "report.html").write_bytes(b" " * MAX_BYTES), "bytes"),
+    ],
+)
+def test_what_is_not_whole_is_refused_and_the_earlier_report_stays(results, tmp_path, capsys, spoil, message):
+    out = tmp_path / "published"
+    publish(results, out / "small")
+    before = (out / "small" / "report.html").read_text()
+    spoil(results)
+    assert main(["--study", "small", "--results", str(results.parent), "--out", str(out)]) == 1
+    assert message in capsys.readouterr().err
+    assert (out / "small" / "report.html").read_text() == before

@@ -1,0 +1,288 @@
+"""The files of a report: whole, the same every time, escaped, and there whatever became of the runs."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from reports.page import MAX_SVG_BYTES, TEMPLATES, count, interval_of, number
+from reports.parts import INCONCLUSIVE, NOT_REPRODUCED, NothingToShow
+from reports.render import render
+from tests.reports.studies import claim, every_outcome, failing_claim, failing_figure, figure, row, study_of
+
+VOID = {"meta", "img", "br", "input", "link", "hr"}
+
+
+class Page(HTMLParser):
+    """Elements, text and scripts of a page, as a browser would take it apart."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.source = path.read_text(encoding="utf-8")
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.scripts: list[str] = []
+        self.open: list[str] = []
+        self.feed(self.source)
+        self.close()
+        assert self.open == [], "every element is closed"
+        # Lines may be broken anywhere in a text.
+        self.text = " ".join(self.text.split())
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag in ("td", "th", "dt", "dd"):
+            self.text += " "
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+        elif not self.open or self.open[-1] != "style":
+            self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+FULL_MH, PBNN = "linear/full_mh/jax-cpu/seed0", "linear/pbnn,batch_size=2/jax-cpu/seed1"
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory) -> Path:
+    """The report of a study with every outcome, one figure of each kind and claims of each verdict."""
+    out = tmp_path_factory.mktemp("report")
+    figures = [
+        figure("first", (FULL_MH,), "The paper's figures", paper="What the paper shows."),
+        figure("crowded", (FULL_MH, PBNN), num_points=3000),
+        failing_figure("empty", NothingToShow("no run of mnist")),
+        failing_figure("broken", ZeroDivisionError("by nought")),
+    ]
+    claims = [
+        claim(1, (FULL_MH, PBNN)),
+        claim(2, outcome=NOT_REPRODUCED),
+        claim(3, outcome=INCONCLUSIVE),
+        failing_claim(4, KeyError("sd")),
+    ]
+    lines = render(study_of(every_outcome(), Path("made_up")), out, figures, claims)
+    assert lines == ["figure broken: ZeroDivisionError: by nought", "claim 4: KeyError: 'sd'"]
+    return out
+
+
+@pytest.fixture(scope="module")
+def page(out) -> Page:
+    return Page(out / "report.html")
+
+
+def test_a_report_is_a_page_with_pictures_tables_and_verdicts_beside_it(out):
+    files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    pictures = {f"figures/{name}.{kind}" for name in ("first", "crowded") for kind in ("png", "svg")}
+    tables = {"winners", "missing", "coverage", "comparison_linear", "differences_linear"}
+    assert files == pictures | {f"tables/{name}.csv" for name in tables} | {
+        "report.html",
+        "claims.json",
+        "figures.json",
+    }
+    assert (out / "figures" / "first.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_claims_json_has_what_a_verdict_rests_on(out):
+    content = json.loads((out / "claims.json").read_text())
+    assert (content["study"], content["commit"]) == ("made_up", "0123456789ab")
+    first = content["claims"][0]
+    assert first == {
+        "id": 1,
+        "statement": "Statement 1.",
+        "place": "Fig. 1",
+        "rule": "a rule",
+        "verdict": "reproduced",
+        "reason": "it is so",
+        "evidence": [
+            {
+                "label": "sd ratio",
+                "unit": "sd",
+                "mean": 1.5,
+                "low": 1.25,
+                "high": 1.75,
+                "num_seeds": 3,
+                "num_missing": 0,
+            },
+            {"label": "one seed", "unit": "", "mean": 2.0, "low": None, "high": None, "num_seeds": 1, "num_missing": 2},
+        ],
+        "runs": [FULL_MH, PBNN],
+        "failure": None,
+    }
+    assert [entry["verdict"] for entry in content["claims"]] == [
+        "reproduced",
+        "not reproduced",
+        "inconclusive",
+        "inconclusive",
+    ]
+    captions = {entry["name"]: entry for entry in json.loads((out / "figures.json").read_text())["figures"]}
+    assert captions["crowded"]["caption"] == "What to see in crowded."
+    assert captions["empty"]["absent"] == "no run of mnist"
+    assert captions["broken"]["failure"] == "ZeroDivisionError: by nought"
+
+
+def test_the_page_says_what_held_who_won_what_is_missing_and_what_failed(page):
+    assert "1 reproduced 1 not reproduced 2 inconclusive" in page.text
+    assert "Of 14 runs, 10 ended well and 9 of these converged" in page.text
+    assert "1 skipped, 1 diverged, 1 failed, 1 missing" in page.text
+    for reason in ("no CUDA device", "chain 0 left the finite numbers", "MemoryError: no", "not run yet"):
+        assert reason in page.text
+    assert "Parts of this report failed." in page.text
+    assert "Title of broken could not be drawn: ZeroDivisionError: by nought" in page.text
+    assert "Title of empty is not shown: no run of mnist" in page.text
+    assert "The paper: What the paper shows." in page.text
+    assert "Some Processor, 2 processors, Linux x86_64" in page.text
+    assert "2026-01-02 03:04 UTC" in page.text
+    winners = page.text.partition("Who won")[2].partition("How the winner")[0]
+    assert "pbnn jax-cpu, batch_size=2 301.0 ± 2.5" in winners
+    assert "over mala" in winners
+
+
+def test_every_run_behind_a_figure_or_claim_is_a_row_of_the_page(page):
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = [attributes["href"] for attributes in page.all("a")]
+    inner = {link.removeprefix("#") for link in links if link.startswith("#")}
+    assert inner <= set(ids)
+    runs = [name for name in ids if re.fullmatch(r"run-\d+", name)]
+    assert len(runs) == 14
+    assert f'<a href="#run-1">{FULL_MH}</a>' in page.source
+    assert f'<a href="#run-5">{PBNN}</a>' in page.source
+
+
+def test_files_that_the_page_links_to_are_there_but_for_the_summary(out, page):
+    links = [attributes["href"] for attributes in page.all("a") if not attributes["href"].startswith("#")]
+    assert {link for link in links if not (out / link).exists()} == {"summary.csv"}
+
+
+def test_the_page_asks_nobody_and_nothing_but_its_own_script_may_run(page):
+    policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy")
+    assert page.scripts == [(TEMPLATES / "tables.js").read_text()]
+    digest = base64.b64encode(hashlib.sha256(page.scripts[0].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert all(image["src"].startswith("data:image/") for image in page.all("img"))
+    assert not page.all("link")
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+
+
+def test_small_drawings_are_embedded_as_lines_and_crowded_ones_as_pixels(out, page):
+    kinds = [image["src"].partition(";")[0] for image in page.all("img")]
+    assert kinds == ["data:image/svg+xml", "data:image/png"]
+    assert (out / "figures" / "crowded.svg").stat().st_size > MAX_SVG_BYTES
+
+
+def test_the_page_can_be_read_without_seeing_it(page):
+    assert [tag for tag, _ in page.elements].count("h1") == 1
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch("h[1-6]", tag)]
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert all(image["alt"] for image in page.all("img"))
+    assert all(heading.get("scope") for heading in page.all("th"))
+    regions = [attributes for tag, attributes in page.elements if attributes.get("role") == "region"]
+    assert regions
+    assert all(region.get("aria-labelledby") or region.get("aria-label") for region in regions)
+    assert page.all("html")[0]["lang"] == "en"
+
+
+def test_the_same_study_gives_the_same_bytes(out, tmp_path):
+    figures = [figure("first", (FULL_MH,), "The paper's figures", paper="What the paper shows.")]
+    for name in ("one", "other"):
+        render(study_of(every_outcome()), tmp_path / name, figures, [claim(1, (FULL_MH,))])
+    one, other = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).rglob("*") if path.is_file()}
+        for name in ("one", "other")
+    )
+    assert one == other
+
+
+def test_what_an_earlier_rendering_drew_is_gone_when_it_is_no_longer_drawn(tmp_path):
+    study = study_of([row("full_mh")])
+    render(study, tmp_path, [figure("old")], [])
+    render(study, tmp_path, [failing_figure("old", NothingToShow("no runs"))], [])
+    assert list((tmp_path / "figures").iterdir()) == []
+
+
+HOSTILE = '</script><script>window.hacked=1</script><img src=x onerror="window.hacked=2">&amp;\'{{ 7*7 }}'
+
+
+def hostile_report(out: Path) -> Path:
+    """The page of a study in which every text that can come from outside is an attack."""
+    rows = [
+        row(f"full_mh,{HOSTILE.replace('/', '')}", ece=0.1),
+        row("pbnn", backend=HOSTILE.replace("/", "")),
+        row("sgld", status="failed", reason=HOSTILE),
+        row("mala", cpu=HOSTILE, git_commit=HOSTILE, version_python=HOSTILE, reference_reason=HOSTILE),
+        row("ula", reference_usable=False, reference_reason=HOSTILE),
+    ]
+    study = study_of(rows, Path(HOSTILE.replace("/", "")), HOSTILE)
+    texts = dict.fromkeys(("statement", "place", "rule", "reason", "label", "unit"), HOSTILE)
+    figures = [
+        figure("hostile", (HOSTILE,), HOSTILE, title=HOSTILE, caption=HOSTILE, paper=HOSTILE),
+        failing_figure("empty", NothingToShow(HOSTILE)),
+        failing_figure("broken", ValueError(HOSTILE)),
+    ]
+    render(study, out, figures, [claim(1, (HOSTILE,), **texts), failing_claim(2, ValueError(HOSTILE))])
+    return out / "report.html"
+
+
+def test_html_in_names_labels_captions_and_errors_comes_out_as_text(tmp_path):
+    page = Page(hostile_report(tmp_path))
+    assert page.scripts == [(TEMPLATES / "tables.js").read_text()]
+    assert len(page.all("img")) == 1
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    # Title, caption, paper, section and its link, statement twice, reasons, evidence, errors, machine, …
+    assert page.text.count(HOSTILE) >= 20
+    assert "49" not in page.text.partition("Every run")[0], "no text is taken for a template"
+    assert json.loads((tmp_path / "claims.json").read_text())["claims"][0]["statement"] == HOSTILE
+    assert HOSTILE.replace('"', '""') in (tmp_path / "tables" / "missing.csv").read_text()
+
+
+def test_a_study_of_which_nothing_ran_has_a_page_that_says_so(tmp_path):
+    rows = [row("full_mh", seed, status="missing", reason="not run yet") for seed in range(2)]
+    assert render(study_of(rows), tmp_path, [failing_figure("empty", NothingToShow("no runs"))], []) == []
+    text = Page(tmp_path / "report.html").text
+    assert "Of 2 runs, 0 ended well and 0 of these converged" in text
+    assert "No target has two settings to compare." in text
+    assert "commit not on file" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (float("nan"), "–"),
+        (0.0, "0"),
+        (0.012345, "0.0123"),
+        (1.0, "1"),
+        (-1.2345, "−1.23"),
+        (12345.6, "12,346"),
+        (1.23e-5, "1.2e−05"),
+    ],
+)
+def test_numbers_have_three_significant_digits(value, text):
+    assert number(value) == text
+
+
+def test_a_mean_has_as_many_digits_as_its_interval_can_tell():
+    assert interval_of(0.123456, 0.123456 - 0.0346, 0.123456 + 0.0346) == ("0.123", "± 0.035")
+    assert interval_of(1234.5, 1000.0, 1469.0) == ("1,234", "± 234")
+    assert interval_of(1e-7, 0.5e-7, 1.5e-7) == ("1.00e−07", "± 5.0e−08")
+    assert interval_of(-0.0123, -0.3, 0.2754) == ("−0.012", "± 0.288")
+    assert interval_of(-0.0000351, -0.02707, 0.027) == ("0.0000", "± 0.0270")
+    assert interval_of(0.1, 0.1 - 1e-17, 0.1 + 1e-17) == ("0.100", "± 0")
+    assert interval_of(0.5, None, None) == ("0.500", "")
+    assert interval_of(0.5, 0.5, 0.5) == ("0.500", "± 0")
+    assert interval_of(None, None, None) == ("–", "")
+    assert (count(1, "run"), count(1200, "run")) == ("1 run", "1,200 runs")
