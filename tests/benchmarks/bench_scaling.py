@@ -1,0 +1,71 @@
+"""What a step costs as the data, the chains and the mini-batches grow."""
+
+from functools import cache
+
+import pytest
+
+from tests.benchmarks.work import compiled_sampler, draw_rows, settings_of, steps, synthetic
+
+FEWEST, MANY = 10_000, (100_000, 1_000_000, 10_000_000)
+METHODS = ("pbnn", "naive", "sgld", "full_mh")
+
+
+@cache
+def work(method, num_points=FEWEST, chains=1, batch_size=100):
+    if method == "rows":
+        return draw_rows(num_points, 1000)
+    return steps("jax-cpu", synthetic("mnist", num_points), method, chains=chains, batch_size=batch_size)
+
+
+def memory(method, num_points):
+    """Megabytes of the data, and of everything else that a compiled chunk of steps uses."""
+    problem = synthetic("mnist", num_points)
+    sampler, _ = compiled_sampler("jax-cpu", problem, method, settings_of(problem, method))
+    analysis = sampler._advance.memory_analysis()
+    data = problem.features.nbytes + problem.targets.nbytes
+    everything = analysis.argument_size_in_bytes + analysis.output_size_in_bytes + analysis.temp_size_in_bytes
+    return {"data_mb": data / 1e6, "other_mb": (everything - data) / 1e6}
+
+
+@pytest.mark.parametrize("method", [*METHODS, "rows"])
+@pytest.mark.parametrize("num_points", MANY)
+def bench_points(against, num_points, method):
+    """Against the same step at the fewest points; ``rows`` reads the rows of a pbnn step and does nothing else."""
+    against(
+        work(method, num_points),
+        work(method),
+        rounds=5 if method == "full_mh" else 11,
+        kind="points",
+        what=f"{method}, N = {num_points:,}",
+        baseline=f"{method}, N = {FEWEST:,}",
+        method=method,
+        num_points=num_points,
+        target=1.25 if (method, num_points) == ("pbnn", MANY[-1]) else None,
+        **({} if method == "rows" else memory(method, num_points)),
+    )
+
+
+@pytest.mark.parametrize("chains", [2, 4, 8, 16, 32, 64])
+def bench_chains(against, chains):
+    against(
+        work("pbnn", chains=chains),
+        work("pbnn"),
+        kind="chains",
+        what=f"pbnn, {chains} chains, a step of one",
+        baseline="pbnn, 1 chain",
+        method="pbnn",
+        chains=chains,
+    )
+
+
+@pytest.mark.parametrize("batch_size", [10, 30, 300, 1000])
+def bench_batch_size(against, batch_size):
+    against(
+        work("pbnn", batch_size=batch_size),
+        work("pbnn"),
+        kind="batch_size",
+        what=f"pbnn, n = {batch_size}",
+        baseline="pbnn, n = 100",
+        method="pbnn",
+        batch_size=batch_size,
+    )

@@ -1,0 +1,189 @@
+"""The same algorithms as other libraries offer them, on the same model, data and precision.
+
+A peer is a function of a problem, a step size and a batch size to ``run(num_steps)``, which goes on from where it was
+and returns the positions (num_steps, P) it went through. What a user would write around the library is written plainly.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from implementations.tasks.problem import Problem
+
+Run = Callable[[int], np.ndarray]
+
+
+def _jax_model(problem: Problem) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """log p(theta), and log p(y | x, theta) of one point."""
+    import jax
+    import jax.numpy as jnp
+
+    def log_prior(position: Any) -> Any:
+        return -0.5 * jnp.sum((position / problem.prior_scale) ** 2)
+
+    def log_likelihood(position: Any, point: tuple[Any, Any]) -> Any:
+        features, target = point
+        outputs = features @ position.reshape(problem.layers[0])
+        if problem.likelihood == "gaussian":
+            return -0.5 * ((target - outputs[0]) / problem.noise_sd) ** 2
+        return jax.nn.log_softmax(outputs)[target]
+
+    return log_prior, log_likelihood
+
+
+def _scan(step: Callable[..., Any], state: Any, data: Any) -> Run:
+    """Steps of a blackjax kernel in a compiled loop, keys split off one at a time, as its documentation shows."""
+    import jax
+
+    @jax.jit
+    def many(state: Any, keys: Any, data: Any) -> Any:
+        def one(state: Any, key: Any) -> Any:
+            state = step(key, state, data)
+            return state, state.position if hasattr(state, "position") else state
+
+        return jax.lax.scan(one, state, keys)
+
+    place = [state, jax.random.key(0)]
+
+    def run(num_steps: int) -> np.ndarray:
+        place[1], key = jax.random.split(place[1])
+        place[0], positions = many(place[0], jax.random.split(key, num_steps), data)
+        return np.asarray(positions)
+
+    return run
+
+
+def _full_data(problem: Problem, build: Callable[..., Any]) -> Run:
+    import jax
+    import jax.numpy as jnp
+
+    log_prior, log_likelihood = _jax_model(problem)
+    data = (jnp.asarray(problem.features), jnp.asarray(problem.targets))
+
+    def algorithm(data: Any) -> Any:
+        def log_density(position: Any) -> Any:
+            return log_prior(position) + jnp.sum(jax.vmap(lambda *point: log_likelihood(position, point))(*data))
+
+        return build(log_density)
+
+    state = algorithm(data).init(jnp.asarray(problem.map))
+    return _scan(lambda key, state, data: algorithm(data).step(key, state)[0], state, data)
+
+
+def blackjax_random_walk(problem: Problem, step_size: float, batch_size: int) -> Run:
+    blackjax = pytest.importorskip("blackjax")
+    from blackjax.mcmc.random_walk import normal
+
+    # The sd of a random walk with this eta is sqrt(2 eta).
+    sd = np.full(problem.num_parameters, math.sqrt(2 * step_size), np.float32)
+    return _full_data(problem, lambda log_density: blackjax.additive_step_random_walk(log_density, normal(sd)))
+
+
+def blackjax_mala(problem: Problem, step_size: float, batch_size: int) -> Run:
+    blackjax = pytest.importorskip("blackjax")
+    return _full_data(problem, lambda log_density: blackjax.mala(log_density, step_size))
+
+
+def _blackjax_sgld(problem: Problem, batch_size: int) -> tuple[Any, Any]:
+    """The algorithm of weight N, and a mini-batch, with replacement as examples draw it."""
+    blackjax = pytest.importorskip("blackjax")
+    import jax
+    from blackjax.sgmcmc.gradients import grad_estimator
+
+    log_prior, log_likelihood = _jax_model(problem)
+    algorithm = blackjax.sgld(grad_estimator(log_prior, log_likelihood, problem.num_points))
+
+    def batch(key: Any, data: Any) -> Any:
+        indices = jax.random.randint(key, (batch_size,), 0, problem.num_points)
+        return data[0][indices], data[1][indices]
+
+    return algorithm, batch
+
+
+def blackjax_sgld_scan(problem: Problem, step_size: float, batch_size: int) -> Run:
+    import jax
+    import jax.numpy as jnp
+
+    algorithm, batch = _blackjax_sgld(problem, batch_size)
+
+    def step(key: Any, position: Any, data: Any) -> Any:
+        key_batch, key_step = jax.random.split(key)
+        return algorithm.step(key_step, position, batch(key_batch, data), step_size)
+
+    return _scan(step, jnp.asarray(problem.map), (jnp.asarray(problem.features), jnp.asarray(problem.targets)))
+
+
+def blackjax_sgld_loop(problem: Problem, step_size: float, batch_size: int) -> Run:
+    import jax
+    import jax.numpy as jnp
+
+    algorithm, batch = _blackjax_sgld(problem, batch_size)
+    step = jax.jit(algorithm.step)
+    data = (jnp.asarray(problem.features), jnp.asarray(problem.targets))
+    place = [jnp.asarray(problem.map), jax.random.key(0)]
+
+    def run(num_steps: int) -> np.ndarray:
+        positions = []
+        for _ in range(num_steps):
+            place[1], key_batch, key_step = jax.random.split(place[1], 3)
+            place[0] = step(key_step, place[0], batch(key_batch, data), step_size)
+            positions.append(place[0])
+        return np.asarray(jnp.stack(positions))
+
+    return run
+
+
+def posteriors_sgld(problem: Problem, step_size: float, batch_size: int) -> Run:
+    posteriors = pytest.importorskip("posteriors")
+    import torch
+
+    features = torch.from_numpy(problem.features)
+    targets = torch.from_numpy(problem.targets)
+    targets = targets.long() if problem.likelihood == "categorical" else targets
+
+    def log_posterior(parameters: Any, batch: Any) -> Any:
+        rows, classes = batch
+        outputs = rows @ parameters.reshape(problem.layers[0])
+        if problem.likelihood == "gaussian":
+            losses = 0.5 * ((classes - outputs[:, 0]) / problem.noise_sd) ** 2
+        else:
+            losses = torch.nn.functional.cross_entropy(outputs, classes, reduction="none")
+        prior = -0.5 * ((parameters / problem.prior_scale) ** 2).sum()
+        return prior - problem.num_points * losses.mean(), torch.tensor([])
+
+    transform = posteriors.sgmcmc.sgld.build(log_posterior, lr=step_size)
+    place = [transform.init(torch.from_numpy(problem.map.copy()))]
+
+    def run(num_steps: int) -> np.ndarray:
+        positions = []
+        for _ in range(num_steps):
+            indices = torch.randint(0, problem.num_points, (batch_size,))
+            place[0], _ = transform.update(place[0], (features[indices], targets[indices]))
+            positions.append(place[0].params)
+        return torch.stack(positions).numpy()
+
+    return run
+
+
+class Peer(NamedTuple):
+    """A peer and what it is compared with."""
+
+    build: Callable[[Problem, float, int], Run]
+    method: str
+    backend: str
+    #: The most that our step may take of the peer's, where that is promised.
+    target: float | None
+    #: Is it a Python loop, whose steps take a thousand times those of a compiled one?
+    is_loop: bool = False
+
+
+PEERS = {
+    "blackjax random-walk MH": Peer(blackjax_random_walk, "full_mh", "jax-cpu", 1.0),
+    "blackjax MALA": Peer(blackjax_mala, "mala", "jax-cpu", None),
+    "blackjax SGLD, in a scan": Peer(blackjax_sgld_scan, "sgld", "jax-cpu", 0.8),
+    "blackjax SGLD, in a Python loop": Peer(blackjax_sgld_loop, "sgld", "jax-cpu", None, is_loop=True),
+    "posteriors SGLD": Peer(posteriors_sgld, "sgld", "torch-cpu", 0.5, is_loop=True),
+}

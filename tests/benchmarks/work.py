@@ -1,0 +1,246 @@
+"""What is timed: steps of the samplers, and the bare work inside them.
+
+The bare work of a step is the likelihood or gradient of the very points it evaluates, already gathered, compiled, and
+nothing else: no random numbers, no acceptance, no draws kept.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from implementations.backends import BACKENDS, build_sampler, use_one_thread
+from implementations.methods import METHODS, Settings, resolve, setting_names
+from implementations.tasks.geometry import mean_curvature
+from implementations.tasks.problem import Problem
+from tests.benchmarks.timing import Work, sized
+
+#: Mini-batches: the paper's on mnist, and those of its regression.
+BATCHES = {"mnist": {"batch_size": 100, "num_batches": 10}, "regression": {"batch_size": 5, "num_batches": 5}}
+NUM_POINTS = {"mnist": 60_000, "regression": 2_000}
+
+#: Gathered mini-batches that the bare work goes through in turn: different ones, and few enough for the cache.
+NUM_GATHERED = 16
+
+
+@cache
+def synthetic(shape: str, num_points: int | None = None) -> Problem:
+    """A problem of random features in the shape of ``mnist`` (21 × 10 softmax) or ``regression`` (21 × 1, Gaussian)."""
+    count = num_points or NUM_POINTS[shape]
+    random = np.random.default_rng(0)
+    outputs = 10 if shape == "mnist" else 1
+    features = random.standard_normal((count, 21), dtype=np.float32)
+    features[:, 0] = 1
+    weights = random.standard_normal((21, outputs), dtype=np.float32)
+    activations = features @ weights
+    if shape == "mnist":
+        targets = np.argmax(activations + random.gumbel(size=activations.shape), axis=1).astype(np.int32)
+    else:
+        targets = activations[:, 0] + np.float32(0.05) * random.standard_normal(count, dtype=np.float32)
+    problem = Problem(
+        task=shape,
+        seed=0,
+        stochastic="last",
+        likelihood="categorical" if shape == "mnist" else "gaussian",
+        noise_sd=0.05,
+        prior="gaussian",
+        prior_scale=1.0,
+        layers=((21, outputs),),
+        features=features,
+        targets=targets,
+        validation_features=features[:0],
+        validation_targets=targets[:0],
+        test_features=features[:0],
+        test_targets=targets[:0],
+        map=weights.ravel(),
+        curvature=np.zeros(0),
+        inputs=features[:, :0],
+        test_inputs=features[:0, :0],
+    )
+    # A thousand points tell the curvature well enough for a preconditioner.
+    few = replace(problem, features=features[:1000], targets=targets[:1000])
+    return replace(problem, curvature=mean_curvature(few, problem.map))
+
+
+def settings_of(problem: Problem, method: str, **given: Any) -> Settings:
+    """Steps so small that all chains stay near the mode, and so many that a run would compile them."""
+    wanted = {
+        **BATCHES[problem.task],
+        **({"num_batches": 1} if method == "naive" else {}),
+        "step_size": 1e-7,
+        "preconditioner": "none",
+        "num_steps": 100_000,
+        "num_warmup": 0,
+        "chains": 1,
+        **given,
+    }
+    names = setting_names(METHODS[method])
+    return resolve(
+        method,
+        {name: value for name, value in wanted.items() if name in names},
+        task=problem.task,
+        num_points=problem.num_points,
+        num_parameters=problem.num_parameters,
+    )
+
+
+def _prepare(backend: str) -> None:
+    library = BACKENDS[backend][0]
+    use_one_thread(backend)
+    if library == "torch":
+        import torch
+
+        # A run has one sampler, a benchmark many; torch counts their compilations as one function's.
+        torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 10_000
+
+
+def compiled_sampler(backend: str, problem: Problem, method: str, settings: Settings) -> tuple[Any, Any]:
+    """A sampler, ready to go, and the carry of its start."""
+    _prepare(backend)
+    sampler = build_sampler(backend, problem, method, settings)
+    carry = sampler.start(np.tile(problem.map, (settings.chains, 1)), 0)
+    sampler.compile(carry)
+    return sampler, carry
+
+
+def steps(backend: str, problem: Problem, method: str, **given: Any) -> Work:
+    """Steps of a method, all chains together; a unit is a step of one chain."""
+    settings = settings_of(problem, method, **given)
+    sampler, start = compiled_sampler(backend, problem, method, settings)
+    carries = [start]
+
+    def make(num_blocks: int) -> Callable[[], object]:
+        def advance() -> None:
+            carries[0], _ = sampler.advance(carries[0], num_blocks * sampler.block_steps)
+
+        return advance
+
+    # Whole blocks of random numbers, as nearly all are in a long run.
+    work = sized(make, first_units=1)
+    return Work(work.call, work.units * sampler.block_steps * settings.chains)
+
+
+def bare_work(backend: str, problem: Problem, method: str, **given: Any) -> Work:
+    """The likelihoods and gradients of those steps, for as many chains; a unit is the work of a step of one chain."""
+    _prepare(backend)
+    settings = settings_of(problem, method, **given)
+    parts = METHODS[method]
+    num_batches, batch_size = settings.batch_shape
+    # The current and the proposed parameters at the same points, a gradient there and maybe one back.
+    pairs = num_batches * batch_size if parts.estimate == "batches" else 0
+    gradients = (1 if parts.acceptance == "always" else 2) if parts.gradient == "batch" else 0
+    full = "gradient" if parts.gradient == "all" else "likelihood" if parts.estimate == "all" else "none"
+    make = _bare_jax if BACKENDS[backend][0] == "jax" else _bare_torch
+    return make(problem, settings.chains, pairs, gradients, batch_size, full)
+
+
+def _gathered(problem: Problem, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    indices = np.random.default_rng(1).integers(0, problem.num_points, (NUM_GATHERED, *shape))
+    return problem.features[indices], problem.targets[indices]
+
+
+@cache
+def _bare_jax(problem: Problem, chains: int, pairs: int, gradients: int, batch_size: int, full: str) -> Work:
+    import jax
+    import jax.numpy as jnp
+
+    from implementations.jax_backend.likelihood import Data, losses_and_gradient, point_losses
+
+    device = jax.devices("cpu")[0]
+    everything = Data(*jax.device_put((problem.features, problem.targets), device))
+    loss_batches = Data(*jax.device_put(_gathered(problem, (chains, 1, pairs)), device))
+    gradient_batches = Data(*jax.device_put(_gathered(problem, (chains, batch_size)), device))
+
+    def once(number: Any, position: Any, data: tuple[Data, Data, Data]) -> Any:
+        everything, *gathered = data
+        loss_batch, gradient_batch = jax.tree.map(lambda array: array[number % NUM_GATHERED], gathered)
+        # Too little to move anything, but the next evaluation has to wait for this one.
+        if pairs:
+            pair = jnp.stack([position, position + 1e-6], axis=1)
+            position = position + 1e-30 * point_losses(pair, loss_batch, problem).sum(axis=(1, 2))[:, None]
+        for _ in range(gradients):
+            position = position + 1e-30 * losses_and_gradient(position, gradient_batch, 1.0, problem)[1]
+        if full == "gradient":
+            position = position + 1e-30 * losses_and_gradient(position, everything, 1.0, problem)[1]
+        if full == "likelihood":
+            position = position + 1e-30 * point_losses(position, everything, problem).sum(axis=1)[:, None]
+        return position
+
+    @jax.jit
+    def many(units: Any, position: Any, data: tuple[Data, Data, Data]) -> Any:
+        return jax.lax.fori_loop(0, units, lambda number, position: once(number, position, data), position)
+
+    position = jnp.tile(jnp.asarray(problem.map), (chains, 1))
+    data = (everything, loss_batches, gradient_batches)
+    work = sized(lambda units: lambda: many(units, position, data).block_until_ready())
+    return Work(work.call, work.units * chains)
+
+
+@cache
+def _bare_torch(problem: Problem, chains: int, pairs: int, gradients: int, batch_size: int, full: str) -> Work:
+    import torch
+
+    from implementations.torch_backend.chain import UNROLLED_STEPS
+    from implementations.torch_backend.likelihood import Data, losses_and_gradient, point_losses
+
+    def tensors(arrays: tuple[np.ndarray, np.ndarray]) -> Data:
+        features, targets = (torch.from_numpy(array) for array in arrays)
+        return Data(features, targets.long() if problem.likelihood == "categorical" else targets)
+
+    everything = tensors((problem.features, problem.targets))
+    loss_batches = tensors(_gathered(problem, (chains, 1, pairs)))
+    gradient_batches = tensors(_gathered(problem, (chains, batch_size)))
+
+    def some(position: Any, everything: Data, loss_batches: Data, gradient_batches: Data) -> Any:
+        """As many as the sampler makes in one compiled call."""
+        for number in range(UNROLLED_STEPS):
+            if pairs:
+                pair = torch.stack([position, position + 1e-6], dim=1)
+                batch = Data(*(tensor[number] for tensor in loss_batches))
+                position = position + 1e-30 * point_losses(pair, batch, problem).sum(dim=(1, 2))[:, None]
+            batch = Data(*(tensor[number] for tensor in gradient_batches))
+            for _ in range(gradients):
+                position = position + 1e-30 * losses_and_gradient(position, batch, 1.0, problem)[1]
+            if full == "gradient":
+                position = position + 1e-30 * losses_and_gradient(position, everything, 1.0, problem)[1]
+            if full == "likelihood":
+                position = position + 1e-30 * point_losses(position, everything, problem).sum(dim=1)[:, None]
+        return position
+
+    torch._dynamo.config.trace_autograd_ops = True
+    compiled = torch.compile(some, fullgraph=True, dynamic=False)
+
+    def make(units: int) -> Callable[[], object]:
+        @torch.no_grad()
+        def many() -> None:
+            position = torch.from_numpy(np.tile(problem.map, (chains, 1)))
+            for start in range(0, units, UNROLLED_STEPS):
+                chosen = slice(start % NUM_GATHERED, start % NUM_GATHERED + UNROLLED_STEPS)
+                cut = [Data(*(tensor[chosen] for tensor in data)) for data in (loss_batches, gradient_batches)]
+                position = compiled(position, everything, *cut)
+
+        return many
+
+    work = sized(make)
+    # A whole number of compiled calls.
+    units = -(-work.units // UNROLLED_STEPS) * UNROLLED_STEPS
+    return Work(work.call, units * chains)
+
+
+def draw_rows(num_points: int, count: int) -> Work:
+    """Bare reading of ``count`` random rows of 21 numbers out of ``num_points``, by numpy; a unit is one reading."""
+    features = synthetic("mnist", num_points).features
+    # So many that no row is in the cache because an earlier reading had drawn it.
+    indices = np.random.default_rng(2).integers(0, num_points, (4096, count))
+    rows = np.empty((count, features.shape[1]), features.dtype)
+
+    def make(units: int) -> Callable[[], object]:
+        def many() -> None:
+            for number in range(units):
+                np.take(features, indices[number % len(indices)], axis=0, out=rows, mode="clip")
+
+        return many
+
+    return sized(make)
