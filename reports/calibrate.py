@@ -15,10 +15,7 @@ from implementations.names import SettingError, unknown
 from metrics.seeds import Estimate, mean_over_seeds, paired_difference
 from reports.evidence import Setting, estimate, interval, settings
 from reports.parts import NothingToShow
-from reports.study import StudyResults
-
-#: Methods that sample the posterior itself, the nearest to the paper's first.
-FULL_DATA = ("full_mh", "mala")
+from reports.study import POSTERIOR, StudyResults
 
 
 @dataclass(frozen=True)
@@ -74,8 +71,8 @@ def batch_settings(study: StudyResults, variant: str, method: str) -> list[Setti
 
 def full_data(study: StudyResults, variant: str) -> Setting:
     """The posterior itself: the setting with the most converged runs, full_mh before mala."""
-    found = settings(study, variant=variant, method=list(FULL_DATA), weight="data")
-    return min(found, key=lambda one: (-len(one.runs), FULL_DATA.index(one["method"]), one["label"]))
+    found = settings(study, variant=variant, method=list(POSTERIOR), weight="data")
+    return min(found, key=lambda one: (-len(one.runs), POSTERIOR.index(one["method"]), one["label"]))
 
 
 def ece_on_test(choice: Choice) -> tuple[Estimate, Estimate]:
@@ -88,7 +85,6 @@ def told(study: StudyResults, variant: str, method: str) -> list[str]:
     """The lines that the command prints."""
     choice = choose(batch_settings(study, variant, method))
     overall, own = ece_on_test(choice)
-    best = choice.best["batch_size"]
     full_line, comparison = _compared(study, variant, choice)
     lines = [
         f"{study.name}: {method} on {variant}, converged at every n in seeds {_listed(choice.seeds)}",
@@ -104,10 +100,20 @@ def told(study: StudyResults, variant: str, method: str) -> list[str]:
         *full_line,
         "",
         "95 % intervals over seeds; gap: confidence minus accuracy, or nominal minus observed coverage, + is too sure",
-        f"n = {best} calibrates best on the validation points, on the mean over seeds: test ECE {interval(overall)}",
+        f"{_verdict(choice)}: test ECE {interval(overall)}",
         f"chosen for each seed: {_each(choice)}: test ECE {interval(own)}",
         comparison,
     ]
+
+
+def _verdict(choice: Choice) -> str:
+    """What was chosen, and whether the study could have chosen otherwise."""
+    best = choice.best["batch_size"]
+    if len(choice.candidates) == 1:
+        return f"n = {best} is the only one that was run, so there was nothing to choose"
+    ends = {choice.candidates[0]["batch_size"]: "smallest", choice.candidates[-1]["batch_size"]: "largest"}
+    edge = f" (the {ends[best]} that was run, so one beyond it may be better)" if best in ends else ""
+    return f"n = {best} calibrates best on the validation points, on the mean over seeds{edge}"
 
 
 def _compared(study: StudyResults, variant: str, choice: Choice) -> tuple[list[str], str]:

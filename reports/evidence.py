@@ -156,14 +156,14 @@ def estimate(setting: Setting, column: str) -> Estimate:
 
     Three seeds can agree by chance; what the chains' own length leaves open stays open.
     """
-    return _widened(mean_over_seeds(setting.values(column)), _errors(setting, column))
+    return widened(mean_over_seeds(setting.values(column)), _errors(setting, column))
 
 
 def difference(setting: Setting, baseline: Setting, column: str) -> Estimate:
     """The paired difference over seeds, with its interval found in the same way."""
     ours, theirs = _errors(setting, column), _errors(baseline, column)
     errors = {seed: math.hypot(ours[seed], theirs[seed]) for seed in ours.keys() & theirs.keys()}
-    return _widened(paired_difference(setting.values(column), baseline.values(column)), errors)
+    return widened(paired_difference(setting.values(column), baseline.values(column)), errors)
 
 
 def _errors(setting: Setting, column: str) -> dict[int, float]:
@@ -172,7 +172,8 @@ def _errors(setting: Setting, column: str) -> dict[int, float]:
     return {seed: error for seed, error in setting.values(f"{column}_mc").items() if error is not None}
 
 
-def _widened(over_seeds: Estimate, errors: Mapping[int, float]) -> Estimate:
+def widened(over_seeds: Estimate, errors: Mapping[int, float]) -> Estimate:
+    """The estimate with an interval of at least what the Monte Carlo errors of its values leave open."""
     if over_seeds.mean is None or over_seeds.low is None or over_seeds.high is None or not errors:
         return over_seeds
     half_width = RESOLUTION * math.sqrt(sum(error**2 for error in errors.values())) / len(errors)
@@ -307,5 +308,8 @@ def interval(value: Estimate) -> str:
         return "without a value"
     if value.low is None or value.high is None:
         return f"{value.mean:.3g} ({value.num_seeds} seed)"
-    digits = 3 if value.high == value.low else max(0, 1 - math.floor(math.log10(value.high - value.low)))
+    width = value.high - value.low
+    # A constant's spread is that of rounding.
+    is_constant = width <= 1e-12 * max(1.0, abs(value.mean))
+    digits = 3 if is_constant else max(0, 1 - math.floor(math.log10(width)))
     return f"{value.mean:.{digits}f} [{value.low:.{digits}f}, {value.high:.{digits}f}]"

@@ -18,6 +18,8 @@ from workflows.grid import plain
 
 #: Function-space R-hat above which a run's other numbers are not evidence.
 MAX_R_HAT = 1.05
+#: Methods whose chain keeps the posterior of all data, the paper's "BNN", the nearest to the paper's first.
+POSTERIOR = ("full_mh", "mala")
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from metrics.seeds import Estimate, paired_difference
-from reports.study import MAX_R_HAT, StudyResults, by_seed, difference, estimate, is_converged
+from reports.study import MAX_R_HAT, POSTERIOR, StudyResults, by_seed, difference, estimate, is_converged
 
 #: The deviation from the reference that a winner may have, in units of the reference's sd: a tenth of an error bar,
 #: which nobody sees in a figure. A hundred independent draws resolve it.
@@ -56,8 +56,6 @@ COMPARED = {
     "rmse": "RMSE",
     "crps": "CRPS",
 }
-#: Full-data methods with an exact acceptance test, the first that a task has being the one to compare with.
-BASELINES = ("full_mh", "mala")
 #: By what the winner is chosen.
 CRITERIA = ("ess_per_second", "ess_per_million_evaluations")
 #: A setting on a backend, as columns of the summary.
@@ -128,9 +126,11 @@ def comparison(study: StudyResults, variant: str) -> pd.DataFrame:
 def differences(study: StudyResults, variant: str) -> pd.DataFrame:
     """Paired differences of each setting against the full-data chain of the same backend, on the test points.
 
-    Empty where the task has no such chain.
+    Of converged runs alone: where one side has not converged, a difference says little about either. Empty where the
+    task has no such chain.
     """
-    rows_of_task = study.rows(variant=variant, status="ok")
+    rows_of_task = study.rows(variant=variant)
+    rows_of_task = rows_of_task[is_converged(rows_of_task)]
     rows = []
     for names, group in _settings(rows_of_task):
         baseline = _baseline(rows_of_task[rows_of_task["backend"] == names["backend"]])
@@ -146,7 +146,7 @@ def differences(study: StudyResults, variant: str) -> pd.DataFrame:
 def _baseline(rows: pd.DataFrame) -> pd.DataFrame | None:
     """The runs of the first full-data chain on the posterior itself."""
     is_posterior = rows["target_weight"] == rows["num_points"]
-    for method in BASELINES:
+    for method in POSTERIOR:
         candidates = rows[is_posterior & (rows["method"] == method)]
         if len(candidates):
             return candidates[candidates["label"] == candidates["label"].iloc[0]]
@@ -155,8 +155,9 @@ def _baseline(rows: pd.DataFrame) -> pd.DataFrame | None:
 
 WINNER_RULE = (
     "Settings of one task compete when they have the same target, that is the same weight w. "
-    f"A setting is a candidate when all its runs have converged (R-hat of at most {MAX_R_HAT}), none diverged, and "
-    f"its bias is small: in no seed is the predictive mean resolved to be more than {MARGIN} reference sd from the "
+    f"A setting is a candidate when all its runs have converged (R-hat of at most {MAX_R_HAT}), none diverged, "
+    "failed or is missing, and its bias is small: "
+    f"in no seed is the predictive mean resolved to be more than {MARGIN} reference sd from the "
     f"right answer, or the predictive sd more than {MARGIN:.0%} off, and its Monte Carlo errors are below {MARGIN}, "
     "so that such a bias would have shown. The winner is the candidate with the most effective draws for its cost, in "
     "seconds and in evaluations of single data points. It leads clearly when the 95 % interval of its ratio to the "
@@ -167,8 +168,9 @@ WINNER_RULE = (
 def winners(study: StudyResults) -> pd.DataFrame:
     """For every target with several settings and each of CRITERIA: the winner by WINNER_RULE, or why there is none."""
     summary = with_evaluations(study.summary)
-    # The target of a run that never started is not on file.
-    rows = summary[summary["target_weight"].notna()]
+    # The target of a run that never started is not on file; other seeds of the setting tell it.
+    weights = summary.groupby(SETTING, sort=False)["target_weight"].transform("first")
+    rows = summary.assign(target_weight=weights)[weights.notna()]
     found = []
     for (variant, weight), contest in rows.groupby(["variant", "target_weight"], sort=False):
         if contest["label"].nunique() < 2:
@@ -229,6 +231,8 @@ def why_not(rows: pd.DataFrame) -> str | None:
         return "diverged"
     if ok.empty:
         return "not run"
+    if rows["status"].isin(["failed", "missing"]).any():
+        return "incomplete"
     if not is_converged(ok).all():
         return "not converged"
     if not ok["reference_usable"].fillna(False).all():

@@ -70,12 +70,18 @@ def _penalty_removes_the_bias(study: StudyResults) -> Verdict:
             f"sd {interval(width.value)} of the exact one and mean off by {interval(place.value)} sd with the {name}"
         )
     others = [one for one in estimates if one is not estimated]
+    fewer = [
+        f"{interval(estimate(one, 'sd_ratio'))} with M = {one['num_batches']}, step {one['step_size']:.2g}"
+        for one in others
+        if _is_same_width(_width(one, "")).holds is not True
+    ]
+    limits = f" Not so with a variance from fewer mini-batches: sd {', '.join(fewer)}." if fewer else ""
     return verdict(
         questions,
         [known, *estimates],
         holds=every(question.holds for question in questions),
         conclusions={
-            True: f"With the penalty the band is the exact one: {'; '.join(numbers)}.",
+            True: f"With the penalty the band is the exact one: {'; '.join(numbers)}.{limits}",
             False: f"Some bias is left: {'; '.join(numbers)}.",
         },
         more=[

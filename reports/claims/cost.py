@@ -81,7 +81,7 @@ def _step_does_not_grow(study: StudyResults) -> Verdict:
         [one for sweep in found for one in sweep],
         holds=every(question.holds for question in questions),
         conclusions={
-            True: f"A step costs the same however many data there are: {numbers}.",
+            True: f"A step costs nearly the same however many data there are: {numbers}.",
             False: f"A step costs more with more data: {numbers}.",
         },
         more=contrast,

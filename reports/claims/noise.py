@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from scipy.special import ndtri
-
-from metrics.seeds import LEVEL, Estimate
+from metrics.seeds import Estimate, mean_over_seeds
 from reports.evidence import (
     Setting,
     difference,
@@ -21,6 +20,7 @@ from reports.evidence import (
     settings,
     sweeps,
     verdict,
+    widened,
 )
 from reports.parts import Claim, Evidence, NothingToShow, Verdict
 from reports.study import StudyResults
@@ -141,7 +141,7 @@ def _penalty_costs_acceptance(study: StudyResults) -> Verdict:
         lies_above(
             Evidence(
                 f"Acceptance without the penalty minus with it, {naive['variant']}, "
-                f"n = {naive['batch_size']}, M = 1, step {naive['step_size']:g}",
+                f"n = {naive['batch_size']}, M = 1, step {naive['step_size']:.2g}",
                 difference(naive, penalised, "acceptance_rate"),
             ),
             0,
@@ -179,46 +179,57 @@ def _pairs(study: StudyResults) -> list[tuple[Setting, Setting]]:
 
 # Normality
 
-#: Half the width of a normal 95 % interval, in standard errors.
-QUANTILE = float(ndtri((1 + LEVEL) / 2))
-
 
 class Departure(NamedTuple):
-    """How far noise is from normal, with its standard error."""
+    """How far noise is from normal, with the standard error that the audited steps leave."""
 
     value: float
     error: float
-    num_seeds: int
-
-    @property
-    def estimate(self) -> Estimate:
-        """With the interval of its own error; one seed, which is one network and data set, gets none."""
-        ends = (-QUANTILE, QUANTILE) if self.num_seeds > 1 else ()
-        low, high = [self.value + end * self.error for end in ends] or (None, None)
-        return Estimate(self.value, low, high, self.num_seeds, 0)
 
 
-def _departure(pooled: Sequence[Setting]) -> Departure:
-    """Departure from normality of the noise of these runs.
+def _departures(pooled: Sequence[Setting]) -> dict[int, Departure]:
+    """Departure from normality of the noise of these runs, by seed.
 
     skewness²/6 + excess kurtosis²/24, what the test of Jarque and Bera multiplies with the number of steps S. That
     product, summed over runs, follows χ² with 2 degrees of freedom a run, with the non-centrality S × departure: so
-    chance can be taken off, and the error is known from the steps without help from the few seeds.
+    chance can be taken off.
     """
-    statistic, freedom, steps, seeds = 0.0, 0, 0, set()
-    for setting in pooled:
-        columns = ("audit_noise_skewness", "audit_noise_excess_kurtosis", "audit_num_steps")
-        values = [setting.values(column) for column in columns]
-        for seed in values[0]:
-            skewness, kurtosis, count = (value[seed] for value in values)
+    columns = ("audit_noise_skewness", "audit_noise_excess_kurtosis", "audit_num_steps")
+    found = {}
+    for seed in sorted({row["seed"] for setting in pooled for row in setting.rows}):
+        statistic, freedom, steps = 0.0, 0, 0
+        for setting in pooled:
+            skewness, kurtosis, count = (setting.values(column).get(seed) for column in columns)
             if skewness is not None and kurtosis is not None and count is not None:
                 statistic += count * (skewness**2 / 6 + kurtosis**2 / 24)
                 freedom, steps = freedom + 2, steps + int(count)
-                seeds.add(seed)
-    if not steps:
+        if steps:
+            spread = math.sqrt(2 * (freedom + 2 * max(0.0, statistic - freedom)))
+            found[seed] = Departure((statistic - freedom) / steps, spread / steps)
+    return found
+
+
+def _mean(found: Sequence[dict[int, Departure]]) -> Estimate:
+    """Mean over tasks and seeds; the interval is that over them or that of the audited steps, whichever is wider.
+
+    Data sets differ in their noise, which the steps of a few of them cannot tell. One seed gets no interval.
+    """
+    every_one = dict(enumerate(one for by_seed in found for one in by_seed.values()))
+    seeds = {seed for by_seed in found for seed in by_seed}
+    if not seeds:
         raise NothingToShow("Missing runs: the audit has no loss differences to look at")
-    spread = math.sqrt(2 * (freedom + 2 * max(0.0, statistic - freedom)))
-    return Departure((statistic - freedom) / steps, spread / steps, len(seeds))
+    over_all = mean_over_seeds({place: one.value for place, one in every_one.items()})
+    value = widened(over_all, {place: one.error for place, one in every_one.items()})
+    if len(seeds) == 1:
+        value = replace(value, low=None, high=None)
+    return replace(value, num_seeds=len(seeds))
+
+
+def _fall(far: dict[int, Departure], near: dict[int, Departure]) -> dict[int, Departure]:
+    return {
+        seed: Departure(far[seed].value - near[seed].value, math.hypot(far[seed].error, near[seed].error))
+        for seed in sorted(far.keys() & near.keys())
+    }
 
 
 def _batches_in_delta(setting: Setting) -> int:
@@ -241,20 +252,23 @@ def _by_batches(study: StudyResults) -> list[dict[int, list[Setting]]]:
 @guarded
 def _difference_becomes_normal(study: StudyResults) -> Verdict:
     groups = _by_batches(study)
-    fewest = [one for group in groups for one in group[min(group)]]
-    most = [one for group in groups for one in group[max(group)]]
-    far, near = _departure(fewest), _departure(most)
-    gap = Departure(far.value - near.value, math.hypot(far.error, near.error), min(far.num_seeds, near.num_seeds))
-    fall = lies_above(Evidence("departure from normal, smallest M minus largest", gap.estimate), 0)
+    far = [_departures(group[min(group)]) for group in groups]
+    near = [_departures(group[max(group)]) for group in groups]
+    fall = lies_above(
+        Evidence("departure from normal, smallest M minus largest", _mean(list(map(_fall, far, near)))), 0
+    )
     everywhere = [
         Evidence(
             f"departure from normal, {members[0]['variant']}, n = {members[0]['batch_size']}, M = {num_batches}",
-            _departure(members).estimate,
+            _mean([_departures(members)]),
         )
         for group in groups
         for num_batches, members in group.items()
     ]
-    numbers = f"{interval(far.estimate)} at the smallest M, {interval(near.estimate)} at the largest"
+    numbers = (
+        f"{interval(_mean(far))} at the smallest M, {interval(_mean(near))} at the largest, paired difference "
+        f"{interval(fall.evidence.value)}"
+    )
     return verdict(
         [fall],
         [one for group in groups for members in group.values() for one in members],
@@ -299,8 +313,8 @@ NOISE = (
         statement="The averaged loss difference becomes normally distributed as the number of mini-batches grows.",
         place='Section "Large Number Of Mini-Batches M Scenario", equation: empirical average over the loss difference',
         rule="Audited noise, standardised with its true variance, of runs that differ in M alone (naive and pbnn "
-        "alike, pooled over tasks and seeds): skewness²/6 + excess kurtosis²/24, less what chance gives, is "
-        "larger at the smallest M than at the largest; the interval is that of the audited steps. Not "
+        "alike): skewness²/6 + excess kurtosis²/24, less what chance gives, is larger at the smallest M than at "
+        "the largest; the interval is that over tasks and seeds, or that of the audited steps if it is wider. Not "
         "reproduced if it is smaller.",
         judge=_difference_becomes_normal,
     ),

@@ -1,5 +1,6 @@
 """Figure 4: does the answer depend on the step, and which target does the penalty sample?"""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from reports.evidence import (
     some,
     sweeps,
     verdict,
+    widened,
 )
 from reports.parts import Claim, Evidence, NothingToShow, Verdict
 from reports.study import StudyResults
@@ -55,9 +57,9 @@ def _only_sgld_depends_on_the_step(study: StudyResults) -> Verdict:
     deciding = [question for question in sensitive if question.holds] or sensitive
     known = _known_variance(study)
     numbers = [
-        f"{one['method']} {interval(estimate(one, 'sd_ratio'))} at step {one['step_size']:.2g}"
-        for sweep in [*gradient, *penalty]
-        for one in (sweep[0], sweep[-1])
+        f"{small['method']} {interval(estimate(small, 'sd_ratio'))} to {interval(estimate(large, 'sd_ratio'))} "
+        f"from step {small['step_size']:.2g} to {large['step_size']:.2g}"
+        for small, *_, large in [*gradient, *penalty]
     ]
     text = f"predictive sd over the exact one: {'; '.join(numbers)}"
     return verdict(
@@ -133,6 +135,7 @@ def _tempering_differs(study: StudyResults) -> Verdict:
         )
         for one in at_paper_step
     ]
+    noise = f" What differs is the noise regime: {interval(excess)} in the sd with {_named(noisiest)}."
     limit = f" Extrapolated to no noise, the sd ratio is {interval(limits[0].value)}." if limits else ""
     return verdict(
         questions,
@@ -142,8 +145,8 @@ def _tempering_differs(study: StudyResults) -> Verdict:
             True: f"Even with {_named(nearest)} pbnn is not the tempered posterior: its sd differs by "
             f"{interval(width.value)} and its mean by {interval(place.value)} of the exact sd.",
             False: f"It is the same target: with {_named(nearest)} pbnn's sd differs from tempering's by "
-            f"{interval(width.value)} and its mean by {interval(place.value)} of the exact sd.{limit} What differs is "
-            f"the noise regime: {interval(excess)} in the sd with {_named(noisiest)}.",
+            f"{interval(width.value)} and its mean by {interval(place.value)} of the exact sd.{limit}"
+            + (noise if excess.excludes_zero else ""),
         },
         more=[
             *limits,
@@ -188,6 +191,7 @@ def _at_no_noise(sweep: Sequence[Setting]) -> Estimate:
     (Ceperley and Dewing).
     """
     intercepts: dict[int, float | None] = {}
+    errors: dict[int, float] = {}
     for seed in sorted(set().union(*(one.values("sd_ratio") for one in sweep))):
         points = []
         for one in sweep:
@@ -197,8 +201,11 @@ def _at_no_noise(sweep: Sequence[Setting]) -> Estimate:
             if variance is not None and ratio is not None and error:
                 points.append((variance**2 / (one["num_batches"] + 1), ratio, 1 / error))
         x, y, weights = np.array(points).reshape(-1, 3).T
-        intercepts[seed] = float(np.polyfit(x, y, 1, w=weights)[1]) if len(points) > 1 and np.ptp(x) > 0 else None
-    return mean_over_seeds(intercepts)
+        intercepts[seed] = None
+        if len(points) > 1 and np.ptp(x) > 0:
+            line, covariance = np.polyfit(x, y, 1, w=weights, cov="unscaled")
+            intercepts[seed], errors[seed] = float(line[1]), math.sqrt(covariance[1, 1])
+    return widened(mean_over_seeds(intercepts), errors)
 
 
 def _paper_step(study: StudyResults) -> list[Setting]:

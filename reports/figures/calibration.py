@@ -12,7 +12,16 @@ from implementations.tasks.problem import Problem
 from metrics.calibration import confidence_gap, coverage_reliability
 from reports import calibrate
 from reports.evidence import Setting, estimate, interval
-from reports.figures.groups import Group, choose, groups_of, posterior_of, runs_of, told, unconverged_text
+from reports.figures.groups import (
+    Group,
+    choose,
+    groups_of,
+    of_usual_size,
+    posterior_of,
+    runs_of,
+    told,
+    unconverged_text,
+)
 from reports.figures.marks import draw_series, handle, hollow_handles, panels
 from reports.parts import Drawing, NothingToShow
 from reports.study import StudyResults
@@ -30,7 +39,7 @@ Families = dict[str, list[Group]]
 
 def draw_calibration(results: StudyResults) -> Drawing:
     """The gap against w = n, the full-data posterior at w = N, and the n that validation points choose."""
-    found = {variant: _families(results, variant) for variant in results.summary["variant"].unique()}
+    found = {variant: _families(results, variant) for variant in of_usual_size(results.ok)["variant"].unique()}
     shown = {variant: families for variant, families in found.items() if len(_weights(families)) > 1}
     if not shown:
         raise NothingToShow(

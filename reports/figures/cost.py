@@ -11,7 +11,15 @@ from matplotlib.typing import LineStyleType
 
 from implementations.methods import METHODS
 from metrics.seeds import Estimate, mean_over_seeds
-from reports.figures.groups import Group, groups_of, name_text, one_backend, runs_of, unconverged_text
+from reports.figures.groups import (
+    Group,
+    groups_of,
+    name_text,
+    of_usual_size,
+    one_backend,
+    runs_of,
+    unconverged_text,
+)
 from reports.figures.marks import LINE_STYLES, MARKERS, WIDTH, handle, hollow_handles, panels
 from reports.parts import Drawing, NothingToShow
 from reports.study import StudyResults, by_seed
@@ -62,7 +70,7 @@ def draw_bias_against_seconds(results: StudyResults) -> Drawing:
 
 def _offers(results: StudyResults, price: Price) -> list[Offer]:
     offers = []
-    for group in one_backend(groups_of(results.ok)):
+    for group in one_backend(groups_of(of_usual_size(results.ok))):
         prices = price(group.shown()).dropna()
         bias = group.mean("sliced_w2")
         # An oracle looks at all data for its variance, which no cheap method does.
@@ -86,7 +94,7 @@ def _draw_bias(results: StudyResults, price: Price, unit: str) -> Drawing:
             best = frontier([offer for offer in part if offer.target == target and offer.group.is_converged])
             steps = [one.price for one in best], [one.bias for one in best]
             axes.plot(*steps, drawstyle="steps-post", color=EXACT, linestyle=linestyle, linewidth=1.2, zorder=1)
-            names = ", ".join(name_text(one.group, "weight", "preconditioner") for one in best)
+            names = ", ".join(dict.fromkeys(one.group["method"] for one in best))
             sentences += [f"{variant}, {target}: {names}"] if best else []
         axes.set(xscale="log", yscale="log", title=variant)
         axes.margins(0.12)
@@ -103,10 +111,10 @@ def _draw_bias(results: StudyResults, price: Price, unit: str) -> Drawing:
     bounds = sum(not offer.is_resolved for offer in everything)
     caption = (
         "Down is right, left is cheap: distance from the setting's own target against the price of an effective draw "
-        "of the slowest prediction, means over seeds. Steps join what no setting with the same kind of target beats in "
-        f"both, among those whose runs all converged: {'; '.join(sentences) or 'none'}. An arrow is a bound: the "
-        f"distance is within twice the Monte Carlo error ({bounds} of {len(everything)} settings), so longer chains "
-        f"would move it down. Chains that need a known variance are left out.{unconverged_text(used)}"
+        "of the slowest prediction, means over seeds. An arrow is a bound: the distance is within twice the Monte "
+        f"Carlo error ({bounds} of {len(everything)} settings), so longer chains would move it down. Steps join what "
+        "no converged setting with the same kind of target beats in both, though between two arrows chance decides: "
+        f"{'; '.join(sentences) or 'none'}. Chains that need a known variance are left out.{unconverged_text(used)}"
     )
     return Drawing(figure, caption, runs_of(used))
 

@@ -9,16 +9,15 @@ import pandas as pd
 
 from implementations.backends import BACKENDS
 from implementations.methods import METHODS, SETTINGS
+from implementations.tasks import TASKS
 from metrics.seeds import Estimate
 from reports.evidence import interval
-from reports.study import MAX_R_HAT, estimate, is_converged
+from reports.study import MAX_R_HAT, POSTERIOR, estimate, is_converged
 
 #: Settings that say how long a chain is, not what it does.
 LENGTHS = ("num_steps", "num_warmup", "thin", "chains")
 #: How a setting stands in a figure.
 SYMBOLS = {"batch_size": "n", "num_batches": "M", "step_size": "η"}
-#: Methods whose chain keeps the posterior of all data, the paper's "BNN", the nearest to the paper's first.
-POSTERIOR = ("full_mh", "mala")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +69,16 @@ def groups_of(rows: pd.DataFrame) -> list[Group]:
     """The settings in ``rows``, in their order, of the runs that ended well."""
     rows = rows[rows["status"] == "ok"]
     return [Group(part) for _, part in rows.groupby(["variant", "label", "backend"], sort=False)]
+
+
+def of_usual_size(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows without those of a task at another N than its own, where it was run at that too.
+
+    Other N ask what a step costs, with a few short chains; a panel for each would tell nothing else.
+    """
+    is_usual = rows["num_points"].eq(rows["task"].map({name: task.num_points for name, task in TASKS.items()}))
+    is_usual = is_usual.fillna(False)
+    return rows[is_usual | ~rows["task"].isin(rows.loc[is_usual, "task"])]
 
 
 def one_backend(groups: Iterable[Group]) -> list[Group]:

@@ -165,3 +165,22 @@ def test_runs_that_have_not_converged_are_told(capsys, tmp_path):
     code, _, err = printed(capsys, results(tmp_path, [one | {"r_hat": 1.4} for one in rows()]))
     assert code == 1
     assert "not converged (R-hat up to 1.4" in err
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ((10,), "n = 10 is the only one that was run, so there was nothing to choose: test ECE 0.02"),
+        (
+            (10, 200),
+            "n = 10 calibrates best on the validation points, on the mean over seeds (the smallest that was run",
+        ),
+        ((5, 10), "n = 10 calibrates best on the validation points, on the mean over seeds (the largest that was run"),
+        ((5, 10, 20), "n = 10 calibrates best on the validation points, on the mean over seeds: test ECE"),
+    ],
+)
+def test_a_choice_that_was_none_or_ended_at_an_edge_is_told_as_such(capsys, tmp_path, sizes, told):
+    content = [penalty(size, seed) for size in sizes for seed in range(3)]
+    code, out, _ = printed(capsys, results(tmp_path, content))
+    assert code == 0
+    assert told in out

@@ -479,7 +479,14 @@ def test_bias_is_drawn_against_the_price_of_an_effective_draw():
     assert np.allclose(marks(axes, COLOURS["pbnn"]), [(40, 0.3)])
     assert np.allclose(marks(axes, COLOURS["full_mh"]), [(80, 0.1)])
     assert np.allclose(marks(draw("bias_seconds", results).figure.axes[0], COLOURS["full_mh"]), [(0.25, 0.1)])
-    assert "w = N: full_mh (η = 0.01);" in draw("bias_evaluations", results).caption, "mala is beaten in both"
+    assert "w = N: full_mh;" in draw("bias_evaluations", results).caption, "mala is beaten in both"
+
+
+def test_a_task_at_another_size_has_no_panel_beside_the_task_itself():
+    sizes = [run("linear", "full_mh", num_points=size, sliced_w2=0.1) for size in (100, 10_000)]
+    assert [axes.get_title() for axes in draw("bias_evaluations", study(sizes)).figure.axes] == ["linear-points100"]
+    alone = draw("bias_evaluations", study(sizes[1:])).figure.axes
+    assert [axes.get_title() for axes in alone] == ["linear-points10000"]
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=8))

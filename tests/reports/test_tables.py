@@ -78,6 +78,12 @@ def test_differences_are_paired_with_the_full_data_chain_of_the_same_backend():
     assert table.loc[0, ["nll", "nll_low", "nll_high"]].tolist() == pytest.approx(expected)
 
 
+def test_a_chain_that_has_not_converged_is_not_compared():
+    rows = [row("full_mh", r_hat=1.3, nll=9.0), row("mala"), row("naive,batch_size=2"), row("ula", r_hat=None)]
+    table = differences(study_of(rows), "linear")
+    assert table[["method", "baseline"]].to_numpy().tolist() == [["naive", "mala"]]
+
+
 def test_without_full_mh_on_the_posterior_mala_is_compared_with_and_without_either_nothing_is():
     tempered = row("full_mh", target_weight=2.0)
     assert differences(study_of([tempered, row("naive,batch_size=2")]), "linear").empty
@@ -132,6 +138,8 @@ def test_a_lead_within_the_noise_of_the_seeds_is_not_clear():
         ({"sd_ratio_mc": 0.15}, "too short to tell its bias"),
         ({"mean_error_mc": None}, "too short to tell its bias"),
         ({"reference_usable": False}, "without a reference"),
+        ({"status": "failed"}, "incomplete"),
+        ({"status": "missing"}, "incomplete"),
         ({"status": "diverged", "reason": "no", "target_weight": 100.0}, "diverged"),
     ],
 )
