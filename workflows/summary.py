@@ -134,7 +134,8 @@ def _tracking_lines(results: Path) -> list[str]:
     if tracked is None:
         return []
     if tracked["failure"]:
-        return [f"MLflow: not tracked in {tracked['store']}: {tracked['failure']}; the same command catches up"]
+        told = f"MLflow: not tracked in {tracked['store']}: {tracked['failure']}"
+        return [f"{told}; once that is put right, the same command catches up"]
     how = "look with: make ui" if tracked["store"].startswith("sqlite:///results/") else f"experiment {results.name}"
     return [f"MLflow: tracked in {tracked['store']}; {how}"]
 

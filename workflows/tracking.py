@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from implementations.files import read_npz
+from implementations.files import atomic_path, read_npz
 from implementations.methods import SETTINGS
 from implementations.tasks import TASKS
 from reports.style import COLOURS
@@ -324,14 +324,28 @@ def track(uri: str, study: str, rows: Sequence[Row], results: Path) -> dict[str,
 
 def _connect(uri: str) -> "MlflowClient":
     from mlflow import MlflowClient
-    from sqlalchemy import create_engine
+    from sqlalchemy import create_engine, make_url
 
     if _is_database(uri):
+        address = make_url(uri)
+        if address.get_backend_name() == "sqlite" and address.database:
+            _create(Path(address.database))
         # MLflow would try ten times, over minutes.
-        engine = create_engine(uri)
+        engine = create_engine(address)
         engine.connect().close()
         engine.dispose()
+    elif urlsplit(uri).scheme not in ("http", "https"):
+        raise ValueError(f"'{uri}' is no address of a server (http://…) or of a database (sqlite:///…, postgresql://…)")
     return MlflowClient(tracking_uri=uri)
+
+
+def _create(path: Path) -> None:
+    """A database file where there is none. MLflow makes it in many steps and cannot go on from the middle of them."""
+    from mlflow import MlflowClient
+
+    if not path.exists():
+        with atomic_path(path) as temporary:
+            MlflowClient(tracking_uri=f"sqlite:///{temporary}")
 
 
 def _is_database(uri: str) -> bool:

@@ -63,7 +63,8 @@ class MadeUp:
         num_draws = run.settings.num_steps // run.settings.thin
         is_ok = record.get("status", "ok") == "ok"
         acceptance = rng.uniform(size=(2, num_draws)).astype(np.float32)
-        write_npz(folder / "draws.npz", {"draws": np.zeros((2, num_draws, 2)), "acceptance": acceptance})
+        traces = {"acceptance": acceptance, "variance": 3 * acceptance**2}
+        write_npz(folder / "draws.npz", {"draws": np.zeros((2, num_draws, 2)), **traces})
         write_json(folder / "run.json", self._record(run, number, rng) | record)
         if is_ok:
             write_json(folder / "metrics.json", {"failure": None, **_metrics(run, rng)})

@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections import Counter
 from contextlib import contextmanager
@@ -36,33 +37,29 @@ def sqlite(folder: Path):
 
 @contextmanager
 def postgresql(folder: Path):
-    """A PostgreSQL of the test's own, below ``folder``, that listens on a socket file only."""
+    """A PostgreSQL of the test's own, that listens on a socket file only."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not programs:
         pytest.skip("PostgreSQL is not installed (on Debian: apt install postgresql)")
     # The server refuses to run as root.
     as_user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
-    place = folder / "postgresql"
-    place.mkdir()
-    if as_user:
-        # pytest's folders are the test user's alone.
-        for parent in (folder, *folder.parents):
-            if parent.stat().st_uid == 0 and parent != Path("/") and not parent.stat().st_mode & 0o001:
-                parent.chmod(parent.stat().st_mode | 0o011)
-        shutil.chown(place, "postgres")
-    control = [*as_user, str(programs[-1].with_name("pg_ctl")), "--pgdata", str(place / "data"), "--silent", "--wait"]
+    # Not below ``folder``: pytest shuts its folders to other users whenever another pytest starts, and a path of a
+    # socket may have some hundred characters.
+    with tempfile.TemporaryDirectory(prefix="postgresql-") as place:
+        if as_user:
+            shutil.chown(place, "postgres")
+        control = [*as_user, str(programs[-1].with_name("pg_ctl")), "--pgdata", f"{place}/data", "--silent", "--wait"]
 
-    def call(*command: str) -> None:
-        subprocess.run(command, cwd=place, check=True, stdout=subprocess.DEVNULL, timeout=120)
+        def call(*command: str) -> None:
+            subprocess.run(command, cwd=place, check=True, stdout=subprocess.DEVNULL, timeout=120)
 
-    call(*as_user, str(programs[-1]), "--pgdata", str(place / "data"), "--auth", "trust", "--username", "tracker", "-N")
-    # A path of a socket may have some hundred characters, and pytest's are long.
-    settings = f"-c listen_addresses='' -c unix_socket_directories={place} -c fsync=off"
-    call(*control, "start", "--options", settings, "--log", str(place / "log"))
-    try:
-        yield f"postgresql://tracker:secret@/postgres?host={place}"
-    finally:
-        call(*control, "stop", "--mode", "immediate")
+        call(*as_user, str(programs[-1]), "--pgdata", f"{place}/data", "--auth", "trust", "--username", "tracker", "-N")
+        settings = f"-c listen_addresses='' -c unix_socket_directories={place} -c fsync=off"
+        call(*control, "start", "--options", settings, "--log", f"{place}/log")
+        try:
+            yield f"postgresql://tracker:secret@/postgres?host={place}"
+        finally:
+            call(*control, "stop", "--mode", "immediate")
 
 
 @pytest.fixture
@@ -89,7 +86,9 @@ def ids(runs: dict) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("store", [sqlite, postgresql])
-def test_a_store_has_the_whole_study_once_whatever_happens_to_it(store, made_up, tmp_path):
+def test_a_store_has_the_whole_study_once_whatever_happens_to_it(store, made_up, tmp_path, monkeypatch):
+    # Points one by one would take minutes: a run's are one batch.
+    monkeypatch.delattr(MlflowClient, "log_metric")
     made_up.make(f"{PBNN}/seed2", status="failed", reason="MemoryError: all of it", acceptance_rate=None)
     made_up.make(f"{SGLD}/seed0", status="skipped", reason="no CUDA device", acceptance_rate=None)
     made_up.summarise()
@@ -152,7 +151,8 @@ def assert_the_runs_are_the_rows(client: MlflowClient, runs: dict, table: pd.Dat
             assert run.data.tags[name] == str(row[name])
         assert run.info.start_time == pd.Timestamp(row["started_at"]).value // 10**6
         assert run.info.end_time == pd.Timestamp(row["ended_at"]).value // 10**6
-        assert runs[run.data.tags["mlflow.parentRunId"] and key.rpartition("/")[0]].data.tags["level"] == "setting"
+        parent = runs[key.rpartition("/")[0]]
+        assert (run.data.tags["mlflow.parentRunId"], parent.data.tags["level"]) == (parent.info.run_id, "setting")
     by_status = {status: runs[key] for key, status in table["status"].items()}
     assert {status: run.info.status for status, run in by_status.items()} == {
         "ok": "FINISHED",
@@ -165,10 +165,11 @@ def assert_the_runs_are_the_rows(client: MlflowClient, runs: dict, table: pd.Dat
     run = runs[f"{FULL_MH}/seed0"]
     assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["reliability.png", "run.json"]
     assert [file.path for file in client.list_artifacts(by_status["failed"].info.run_id)] == ["run.json"]
-    history = client.get_metric_history(run.info.run_id, "trace/acceptance")
-    assert len(history) == 50
-    assert history[-1].step == 700
-    assert history[-1].timestamp == run.info.end_time
+    for name in ("trace/acceptance", "trace/variance"):
+        history = client.get_metric_history(run.info.run_id, name)
+        assert len(history) == 50
+        assert history[-1].step == 700
+        assert history[-1].timestamp == run.info.end_time
 
 
 def assert_the_parents_have_means_and_intervals(runs: dict, table: pd.DataFrame) -> None:
@@ -196,6 +197,13 @@ def summary_value(study: MadeUp, run: str, column: str) -> float:
 
 def test_tracking_that_was_interrupted_is_completed_by_the_next_call(made_up, tmp_path, monkeypatch):
     uri = f"sqlite:///{tmp_path}/mlflow.db"
+    # MLflow itself cannot go on from a database with half of its tables.
+    monkeypatch.setattr("mlflow.store.db.utils._upgrade_db", lambda engine: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        tracked(made_up, uri)
+    monkeypatch.undo()
+    assert not (tmp_path / "mlflow.db").exists()
+
     undisturbed = MlflowClient.set_terminated
     left = 6
 
@@ -244,10 +252,21 @@ def test_names_are_readable_and_no_two_are_alike(made_up):
 
 def test_a_trace_is_the_mean_over_chains_over_fifty_stretches(made_up):
     (entry,) = (e for e in entries_of(summary_rows(made_up.results), made_up.results) if e.key == f"{FULL_MH}/seed1")
-    array = np.load(made_up.results / "runs" / entry.key / "draws.npz")["acceptance"]
-    points = list(tracking.traces(entry))
-    assert [step for _, step, _, _ in points] == list(range(112, 701, 12))
-    assert [value for *_, value in points] == pytest.approx(array.reshape(2, 50, 6).mean(axis=(0, 2)))
+    arrays = np.load(made_up.results / "runs" / entry.key / "draws.npz")
+    for name in ("acceptance", "variance"):
+        points = [point for point in tracking.traces(entry) if point[0] == f"trace/{name}"]
+        assert [step for _, step, _, _ in points] == list(range(112, 701, 12))
+        assert [value for *_, value in points] == pytest.approx(arrays[name].reshape(2, 50, 6).mean(axis=(0, 2)))
+
+
+@pytest.mark.parametrize("name", ["run.json", "curves.npz"])
+def test_a_file_that_changed_replaces_the_entry_of_its_run_although_no_number_did(name, made_up):
+    rows = summary_rows(made_up.results)
+    before = {entry.key: entry.fingerprint for entry in entries_of(rows, made_up.results)}
+    with (made_up.results / "runs" / FULL_MH / "seed1" / name).open("ab") as file:
+        file.write(b" ")
+    after = {entry.key: entry.fingerprint for entry in entries_of(rows, made_up.results)}
+    assert {key for key in before if before[key] != after[key]} == {f"{FULL_MH}/seed1"}
 
 
 def test_a_store_out_of_reach_costs_seconds_and_is_told_in_a_line_without_its_password(made_up, monkeypatch):
@@ -266,6 +285,17 @@ def test_a_store_out_of_reach_costs_seconds_and_is_told_in_a_line_without_its_pa
             assert "\n" not in outcome["failure"]
             assert outcome["store"] == uri.replace("secret", "***")
             assert "secret" not in out.read_text()
+
+
+@pytest.mark.parametrize("uri", ["nonsense", "results/mlflow.db", "elsewhere://me:secret@there"])
+def test_an_address_of_nothing_is_told_with_what_was_expected(uri, made_up, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    out = made_up.results / "tracked.json"
+    assert main(["--results", str(made_up.results), "--out", str(out)]) == 0
+    shown = without_password(uri)
+    assert json.loads(out.read_text())["failure"] == (
+        f"'{shown}' is no address of a server (http://…) or of a database (sqlite:///…, postgresql://…)"
+    )
 
 
 def test_a_password_is_hidden_wherever_an_error_repeats_the_address():
