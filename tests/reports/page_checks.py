@@ -1,8 +1,14 @@
-"""What every report must do in a browser."""
+"""What every report must do in a browser.
 
+    python -m tests.reports.page_checks results/smoke/report.html
+
+looks at one.
+"""
+
+import sys
 from pathlib import Path
 
-from tests.browser import Browser
+from tests.browser import Browser, opened_browser
 
 PHONE, DESKTOP = 390, 1300
 
@@ -33,3 +39,12 @@ def column(browser: Browser, table: str, number: int) -> list[str]:
 def heading(table: str, text: str) -> str:
     """The sort button of a column, as XPath."""
     return f"//*[@id='{table}']//tr[@class='headings']/th/button[normalize-space()='{text}']"
+
+
+if __name__ == "__main__":
+    (page,) = map(Path, sys.argv[1:])
+    with opened_browser() as browser:
+        assert_page_works(browser, page)
+        up, down = [(browser.click(heading("runs", "run")), column(browser, "runs", 0))[1] for _ in range(2)]
+        assert up == down[::-1] != down, f"{page}: its table of runs does not sort"
+    print(f"{page} works in a browser: {len(up)} runs")
