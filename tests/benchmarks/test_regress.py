@@ -70,9 +70,9 @@ def test_a_bias_of_an_exact_method_is_stopped_even_when_the_baseline_has_it():
 
 def test_a_slowdown_counts_from_the_threshold_on():
     expected = {"a": {"ratio": 2.0, "spread": 0.01}, "b": {"ratio": 2.0, "spread": 0.1}}
-    threshold = 2.0 * np.exp(regress.NUM_SPREADS * 0.1)
-    assert regress.judge_timing({"a": {"ratio": 2.39}, "b": {"ratio": threshold - 0.01}}, expected) == []
-    complaints = regress.judge_timing({"a": {"ratio": 2.41}, "b": {"ratio": threshold + 0.01}}, expected)
+    least, wide = 2.0 * regress.LEAST_SLOWDOWN, 2.0 * np.exp(regress.NUM_SPREADS * 0.1)
+    assert regress.judge_timing({"a": {"ratio": least - 0.01}, "b": {"ratio": wide - 0.01}}, expected) == []
+    complaints = regress.judge_timing({"a": {"ratio": least + 0.01}, "b": {"ratio": wide + 0.01}}, expected)
     assert [complaint[0] for complaint in complaints] == ["a", "b"]
 
 
@@ -106,14 +106,15 @@ def test_the_ratio_is_per_unit_and_of_the_same_round():
     assert row["microseconds"] == 2e5
 
 
-def test_twice_the_work_takes_twice_the_time():
+def test_four_times_the_work_takes_about_four_times_the_time():
     def make(units):
         return lambda: [np.sort(numbers) for _ in range(units)]
 
     numbers = np.random.default_rng(0).normal(size=10_000)
     work = sized(make, seconds=0.02)
     assert work.units > 16
-    assert alternate(Work(make(2 * work.units), work.units), work, rounds=9)["ratio"] == pytest.approx(2, rel=0.3)
+    # Wide bounds: beside another process on the same core even processor time varies.
+    assert 2.5 < alternate(Work(make(4 * work.units), work.units), work, rounds=9)["ratio"] < 6
 
 
 def test_benchmarks_are_not_collected_with_the_tests():
