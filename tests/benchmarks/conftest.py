@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
+from implementations.backends import use_one_thread
 from tests.benchmarks.timing import Work, comparison, seconds_of
+
+# Before the first benchmark, which may be another library's on jax.
+use_one_thread("jax-cpu")
 
 
 @pytest.fixture
