@@ -70,7 +70,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         left.set_xscale("log")
         left.axvline(1, color="0.6", linewidth=0.8)
         left.set_xlabel("step, over its bare likelihoods and gradients (mnist shape)")
-        left.legend(fontsize="small")
+        left.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
         for method in dict.fromkeys(row["method"] for row in rows if row["kind"] == "points"):
             line = [row for row in rows if row["kind"] == "points" and row["method"] == method]
             right.plot(
