@@ -37,12 +37,25 @@ def domain(num_points: int) -> tuple[int, int]:
     return -(-num_points // columns), columns
 
 
-def permute(positions, keys, rows: int, columns: int):  # type: ignore[no-untyped-def]  # one body, three array types
-    """The images of ``positions`` (…, n) below rows × columns under the permutations of ``keys`` (…, NUM_ROUNDS)."""
-    row, column = positions // columns, positions % columns
-    for number in range(0, NUM_ROUNDS, 2):
-        row = _add(row, _hash(column, keys[..., number, None], rows), rows)
-        column = _add(column, _hash(row, keys[..., number + 1, None], columns), columns)
+def _unrolled(first, last, body, value):  # type: ignore[no-untyped-def]
+    for number in range(first, last):
+        value = body(number, value)
+    return value
+
+
+def permute(positions, keys, rows: int, columns: int, loop=_unrolled):  # type: ignore[no-untyped-def]  # one body, three array types
+    """The images of ``positions`` (…, n) below rows × columns under the permutations of ``keys`` (…, NUM_ROUNDS).
+
+    ``loop`` runs the rounds, as ``jax.lax.fori_loop`` does.
+    """
+
+    def mix(number, halves):  # type: ignore[no-untyped-def]
+        row, column = halves
+        row = _add(row, _hash(column, keys[..., 2 * number, None], rows), rows)
+        column = _add(column, _hash(row, keys[..., 2 * number + 1, None], columns), columns)
+        return row, column
+
+    row, column = loop(0, NUM_ROUNDS // 2, mix, (positions // columns, positions % columns))
     return row * columns + column
 
 

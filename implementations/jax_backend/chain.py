@@ -1,6 +1,7 @@
 """Chains: a method's parts put together into a step, and steps into a compiled loop."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +19,7 @@ from implementations.jax_backend.minibatch import (
     known_variance,
 )
 from implementations.jax_backend.proposals import langevin, langevin_log_ratio, random_walk, scale_by
+from implementations.memory import use_large_pages
 from implementations.methods import METHODS, Settings, degrees_of_freedom, points_of_delta
 from implementations.schedule import block_steps, chunk_steps
 from implementations.tasks.geometry import preconditioner_factor
@@ -171,6 +173,9 @@ class JaxSampler:
         with self._precision():
             self.data = Data(self._put(problem.features), self._put(problem.targets))
             self.factor = self._put(preconditioner_factor(problem, weight, settings.preconditioner))
+        if device.platform == "cpu":
+            for array in self.data:
+                use_large_pages(array.unsafe_buffer_pointer(), array.nbytes)
         self._advance: Callable[..., Any] = jax.jit(self._chunk, donate_argnums=2)
 
     def _precision(self) -> Any:
@@ -185,22 +190,23 @@ class JaxSampler:
         settings, thin = self.settings, self.settings.thin
         chains, num_parameters = carry.state.position.shape
         num_draws = chunk_steps(settings) // thin
+        write = partial(jax.lax.dynamic_update_index_in_dim, axis=0)
 
         def one_step(number: Array, loop: tuple[Any, ...], noise: Noise, first: Array) -> tuple[Any, ...]:
-            carry, positions, acceptance, variance = loop
+            carry, positions, accepted, variances = loop
             noise = jax.tree.map(lambda array: array[number], noise)
             state, info, is_accepted = self.step.move(
                 data, factor, carry.state, noise, decayed_step(settings, carry.num_steps)
             )
             is_finite = jnp.isfinite(state.position).all(axis=-1)
             # Every step writes into the slot of its stride; the last of them stays. Warm-up may run past the last slot,
-            # where writes are dropped.
-            slot = (first + number) // thin
+            # which then takes the rest.
+            place = first + number
             return (
                 Carry(state, carry.key, carry.num_blocks, carry.num_steps + 1, carry.finite_steps + is_finite),
-                positions.at[slot].set(state.position),
-                acceptance.at[slot].add(is_accepted / thin),
-                variance.at[slot].add(info.variance / thin),
+                write(positions, state.position, place // thin),
+                write(accepted, is_accepted, place),
+                write(variances, info.variance, place),
             )
 
         def one_block(loop: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -213,11 +219,13 @@ class JaxSampler:
             return done + length, (carry._replace(num_blocks=carry.num_blocks + 1), *kept)
 
         positions = jnp.zeros((num_draws, chains, num_parameters), settings.dtype)
-        means = jnp.zeros((num_draws, chains), settings.dtype)
-        _, (carry, *kept) = jax.lax.while_loop(
-            lambda loop: loop[0] < num_steps, one_block, (jnp.int32(0), (carry, positions, means, means))
+        accepted = jnp.zeros((num_draws * thin, chains), bool)
+        variances = jnp.zeros((num_draws * thin, chains), settings.dtype)
+        _, (carry, positions, *of_steps) = jax.lax.while_loop(
+            lambda loop: loop[0] < num_steps, one_block, (jnp.int32(0), (carry, positions, accepted, variances))
         )
-        return carry, tuple(kept)
+        means = (array.reshape(num_draws, thin, chains).mean(axis=1, dtype=settings.dtype) for array in of_steps)
+        return carry, (positions, *means)
 
     def start(self, positions: np.ndarray, seed: int) -> Carry:
         with self._precision(), jax.default_device(self.device):

@@ -27,13 +27,17 @@ class Data(NamedTuple):
 
     def take(self, indices: Array) -> "Data":
         """The mini-batches (chains, n) of these points."""
-        return Data(self.features[indices], self.targets[indices])
+        return Data(*(array.at[indices].get(mode="promise_in_bounds", wrap_negative_indices=False) for array in self))
 
 
 def network_outputs(position: Array, features: Array, layers: Layers) -> Array:
     """f of parameter vectors (…, P) at features (…, n, inputs + 1): (…, outputs, n)."""
     first, *others = split_parameters(position, layers)
-    hidden = jnp.einsum("...fk,...nf->...kn", first, features)
+    # One product for all parameter vectors that see the same points. With the inputs last on both sides the points need
+    # no transposed copy, which would take as long as the product.
+    rows = first.swapaxes(-1, -2).reshape(*features.shape[:-2], -1, features.shape[-1])
+    product = jnp.einsum("...kf,...nf->...kn", rows, features)
+    hidden = product.reshape(*first.shape[:-2], first.shape[-1], -1)
     for matrix in others:
         hidden = matrix[..., 0, :, None] + jnp.einsum("...fk,...fn->...kn", matrix[..., 1:, :], jnp.tanh(hidden))
     return hidden

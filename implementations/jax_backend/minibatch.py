@@ -1,10 +1,16 @@
 """Mini-batches: points drawn uniformly without replacement, and the loss difference they estimate."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from implementations.permutation import NUM_ROUNDS, SMALLEST_DOMAIN, domain, permute
+from implementations import permutation
+from implementations.permutation import NUM_ROUNDS, SMALLEST_DOMAIN, domain
+
+#: All rounds as one expression would take XLA's code twice as long.
+permute = partial(permutation.permute, loop=jax.lax.fori_loop)
 
 
 def draw_indices(key: Array, shape: tuple[int, ...], count: int, num_points: int) -> Array:
@@ -19,6 +25,8 @@ def draw_indices(key: Array, shape: tuple[int, ...], count: int, num_points: int
     rows, columns = domain(num_points)
     keys = jax.random.bits(key, (*shape, NUM_ROUNDS), jnp.uint32).astype(jnp.int32)
     indices = permute(jnp.broadcast_to(jnp.arange(count, dtype=jnp.int32), (*shape, count)), keys, rows, columns)
+    if rows * columns == num_points:
+        return indices
     # The few images in num_points … rows × columns - 1 walk on along their cycle until they are points.
     return jax.lax.while_loop(
         lambda indices: jnp.any(indices >= num_points),
