@@ -15,6 +15,7 @@ from markupsafe import Markup
 from implementations.provenance import PACKAGES
 from metrics.seeds import Estimate
 from reports import tables
+from reports.benchmarks import HEADINGS, SECTION, Benchmarks, Row, is_met, words
 from reports.parts import INCONCLUSIVE, NOT_REPRODUCED, REPRODUCED, Claim, FigureSpec, Verdict
 from reports.study import MAX_R_HAT, StudyResults, is_converged
 from reports.style import COLOURS
@@ -30,7 +31,7 @@ OUTCOMES = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE)
 class FigureResult:
     """A figure of the report: drawn, without anything to show, or failed."""
 
-    spec: FigureSpec
+    spec: FigureSpec[Any]
     caption: str = ""
     runs: tuple[str, ...] = ()
     png: bytes = b""
@@ -54,6 +55,15 @@ class ClaimResult:
     claim: Claim
     verdict: Verdict
     failure: str | None = None
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What the suite's benchmarks say of the samplers' speed, or why there are none."""
+
+    benchmarks: Benchmarks | None = None
+    figures: Sequence[FigureResult] = ()
+    absent: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,7 @@ def page(
     claims: Sequence[ClaimResult],
     found_tables: Mapping[str, pd.DataFrame],
     failures: Sequence[str],
+    speed: Speed,
 ) -> str:
     """The page as text: ``found_tables`` are those of ``reports.tables.all_tables``, ``failures`` what of it failed."""
     environment = jinja2.Environment(
@@ -130,6 +141,9 @@ def page(
         coverage=_coverage_table(found_tables["coverage"]) if "coverage" in found_tables else None,
         runs=_runs_table(study, list(anchors.values())),
         columns=_columns_table(),
+        speed=speed,
+        speed_section=SECTION,
+        **(_benchmark_parts(speed.benchmarks) if speed.benchmarks else {}),
         anchors=anchors,
         study_file=_study_file(study.name),
         # Both are files of ours; the policy lets nothing else run or be fetched.
@@ -144,14 +158,14 @@ def origin(study: StudyResults) -> dict[str, str]:
     """Where the numbers come from: when they were made, by which code, on what. A list where runs differ."""
     rows = study.summary
     commits = [
-        commit[:12] + (", changed" if is_dirty else "")
+        _commit(commit, is_dirty)
         for commit, is_dirty in rows[["git_commit", "git_is_dirty"]].dropna().drop_duplicates().itertuples(index=False)
     ]
     machines = rows[["cpu", "num_cpus", "system"]].dropna().drop_duplicates().itertuples(index=False)
     found = {
         "finished": ", ".join(_finished(rows)),
         "commit": ", ".join(commits),
-        "machine": ", ".join(f"{cpu}, {num_cpus} processors, {system}" for cpu, num_cpus, system in machines),
+        "machine": ", ".join(_machine(*machine) for machine in machines),
         "versions": ", ".join(
             f"{name} {' and '.join(versions)}"
             for name in ("python", *PACKAGES)
@@ -159,6 +173,14 @@ def origin(study: StudyResults) -> dict[str, str]:
         ),
     }
     return {name: text or "not on file" for name, text in found.items()}
+
+
+def _commit(commit: str, is_dirty: bool) -> str:
+    return commit[:12] + (", changed" if is_dirty else "")
+
+
+def _machine(cpu: str, num_cpus: int, system: str) -> str:
+    return f"{cpu}, {num_cpus} processors, {system}"
 
 
 def _finished(rows: pd.DataFrame) -> list[str]:
@@ -420,3 +442,43 @@ def _runs_table(study: StudyResults, anchors: Sequence[str]) -> Table:
 def _columns_table() -> Table:
     rows = [[Cell(name), Cell(column.kind), Cell(column.meaning)] for name, column in COLUMNS.items()]
     return Table("columns", "Columns of the summary", ["column", "kind", "meaning"], rows)
+
+
+# The suite's benchmarks
+
+
+def _benchmark_parts(benchmarks: Benchmarks) -> dict[str, Any]:
+    """What the page tells of them beside their figures."""
+    promises = benchmarks.promises
+    commit = benchmarks.git_commit and _commit(benchmarks.git_commit, bool(benchmarks.git_is_dirty))
+    return {
+        "measured": {
+            "machine": _machine(benchmarks.cpu, benchmarks.num_cpus, benchmarks.system),
+            "versions": ", ".join(f"{name} {version}" for name, version in benchmarks.versions.items()),
+            "commit": commit or "not on file",
+        },
+        "promises": _benchmarks_table("promises", "What is promised of a step, and what it takes", promises),
+        "broken": [words(row) for row in promises if is_met(row) is False],
+        "measurements": _benchmarks_table("measurements", "Every benchmark", benchmarks.rows),
+    }
+
+
+def _benchmarks_table(name: str, caption: str, rows: Sequence[Row]) -> Table:
+    keys = {"µs": "microseconds", "ratio (quartiles)": "ratio", "at most": "target"}
+    cells = [
+        {heading: Cell(text, key=row.get(keys.get(heading, ""))) for heading, text in words(row).items()}
+        | ({"met?": Cell("no", style="broken")} if is_met(row) is False else {})
+        for row in rows
+    ]
+    return Table(
+        name,
+        caption,
+        HEADINGS,
+        [list(row.values()) for row in cells],
+        meanings={
+            "µs": "median processor time for a step of one chain, in microseconds",
+            "ratio (quartiles)": "median over the rounds of its time over the other's, both timed by turns",
+            "at most": "the ratio that is promised",
+        },
+        csv="tables/benchmarks.csv",
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from metrics.seeds import Estimate
 from reports.study import StudyResults
@@ -12,24 +12,27 @@ if TYPE_CHECKING:
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
 
+#: What a figure is drawn from: the results of a study, or the suite's benchmarks.
+Source = TypeVar("Source")
+
 
 class NothingToShow(Exception):
-    """The study has no runs for this; the message says which are missing."""
+    """There are no runs, or benchmarks, for this; the message says which are missing."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure drawn from a study."""
+    """A figure as drawn."""
 
     figure: "Figure"
     #: What to see in it, with its numbers.
     caption: str
-    #: The runs whose numbers it shows, as in the summary's column ``run``.
-    runs: tuple[str, ...]
+    #: The runs whose numbers it shows, as in the summary's column ``run``; none where it shows benchmarks.
+    runs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class FigureSpec:
+class FigureSpec(Generic[Source]):
     """One figure of the report."""
 
     #: Its file's name, without a suffix.
@@ -37,7 +40,7 @@ class FigureSpec:
     title: str
     #: The heading it stands under; figures of one section follow each other.
     section: str
-    draw: Callable[[StudyResults], Drawing]
+    draw: Callable[[Source], Drawing]
     #: What the paper reports in this place, in our words; None where the paper has no such figure.
     paper: str | None = None
 

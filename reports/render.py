@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from implementations.files import atomic_path, write_json
 from reports import tables
+from reports.benchmarks import KEPT, load
 from reports.claims import as_json
-from reports.page import ClaimResult, FigureResult, origin, page
-from reports.parts import INCONCLUSIVE, Claim, FigureSpec, NothingToShow, Verdict
+from reports.figures import SPEED_FIGURES
+from reports.page import ClaimResult, FigureResult, Speed, origin, page
+from reports.parts import INCONCLUSIVE, Claim, FigureSpec, NothingToShow, Source, Verdict
 from reports.study import StudyResults
 from reports.style import theme
 from workflows.summary import report_failures
@@ -20,37 +22,56 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def render(study: StudyResults, out: Path, figures: Sequence[FigureSpec], claims: Sequence[Claim]) -> list[str]:
+def render(
+    study: StudyResults,
+    out: Path,
+    figures: Sequence[FigureSpec[StudyResults]],
+    claims: Sequence[Claim],
+    benchmarks: Path = KEPT,
+) -> list[str]:
     """Write report.html, figures/, tables/, figures.json and claims.json into ``out``.
 
-    A figure or claim that fails does not take the others with it: the page says so, and so do the lines returned.
+    ``benchmarks`` are the suite's own, which need not be there. A figure or claim that fails does not take the others
+    with it: the page says so, and so do the lines returned.
     """
     drawn = [_drawn(spec, study) for spec in figures]
     judged = [_judged(claim, study) for claim in claims]
-    pictures = {f"{figure.spec.name}.{kind}": getattr(figure, kind) for figure in drawn for kind in ("png", "svg")}
+    speed = _speed(benchmarks)
+    all_drawn = [*drawn, *speed.figures]
+    pictures = {f"{figure.spec.name}.{kind}": getattr(figure, kind) for figure in all_drawn for kind in ("png", "svg")}
     _write_folder(out / "figures", {name: content for name, content in pictures.items() if content})
     found_tables = tables.all_tables(study)
+    if speed.benchmarks:
+        found_tables["benchmarks"] = tables.benchmarks(speed.benchmarks)
     csv_files = {f"{name}.csv": tables.to_csv(table).encode() for name, table in found_tables.items()}
     _write_folder(out / "tables", csv_files)
     head = {"study": study.name, "description": study.description, **origin(study)}
-    write_json(out / "figures.json", head | {"figures": [_figure_entry(figure) for figure in drawn]})
+    write_json(out / "figures.json", head | {"figures": [_figure_entry(figure) for figure in all_drawn]})
     verdicts = as_json([(result.claim, result.verdict) for result in judged])
     told = [entry | {"failure": result.failure} for entry, result in zip(verdicts, judged, strict=True)]
     write_json(out / "claims.json", head | {"claims": told})
     # Last: whoever sees the page finds the rest.
     failures = report_failures(out)
-    _write(out / "report.html", page(study, drawn, judged, found_tables, failures).encode())
+    _write(out / "report.html", page(study, drawn, judged, found_tables, failures, speed).encode())
     return failures
 
 
-def _drawn(spec: FigureSpec, study: StudyResults) -> FigureResult:
+def _speed(path: Path) -> Speed:
+    try:
+        benchmarks = load(path)
+    except ValueError as reason:
+        return Speed(absent=str(reason))
+    return Speed(benchmarks, [_drawn(spec, benchmarks) for spec in SPEED_FIGURES])
+
+
+def _drawn(spec: FigureSpec[Source], source: Source) -> FigureResult:
     import matplotlib.pyplot as plt
 
     try:
         with theme():
-            drawing = spec.draw(study)
+            drawing = spec.draw(source)
             try:
-                png, svg = _picture(drawing.figure, "png"), _picture(drawing.figure, "svg")
+                png, svg = picture(drawing.figure, "png"), picture(drawing.figure, "svg")
             finally:
                 plt.close(drawing.figure)
     except NothingToShow as reason:
@@ -60,7 +81,7 @@ def _drawn(spec: FigureSpec, study: StudyResults) -> FigureResult:
     return FigureResult(spec, drawing.caption, drawing.runs, png, svg)
 
 
-def _picture(figure: "Figure", kind: str) -> bytes:
+def picture(figure: "Figure", kind: str) -> bytes:
     """The figure as a file's content, the same on every call: no date, no version of the program."""
     content = BytesIO()
     metadata: dict[str, Any] = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}

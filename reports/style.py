@@ -29,6 +29,7 @@ LABELS = {
     "num_batches": "M, mini-batches a step",
     "step_size": "step size η",
     "num_points": "N, training points",
+    "chains": "chains, side by side",
 }
 
 

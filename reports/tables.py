@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from metrics.seeds import Estimate, paired_difference
+from reports.benchmarks import Benchmarks, is_met
 from reports.study import MAX_R_HAT, POSTERIOR, StudyResults, by_seed, difference, estimate, is_converged
 
 #: The deviation from the reference that a winner may have, in units of the reference's sd: a tenth of an error bar,
@@ -275,8 +276,13 @@ def coverage(study: StudyResults) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def benchmarks(found: Benchmarks) -> pd.DataFrame:
+    """Every row of the suite's benchmarks; ``is_met`` says whether its promise is, where it has one."""
+    return pd.DataFrame([row | {"is_met": is_met(row)} for row in found.rows])
+
+
 def all_tables(study: StudyResults) -> dict[str, pd.DataFrame]:
-    """Every table by its file's name, without the empty ones."""
+    """Every table of a study by its file's name, without the empty ones."""
     tables = {"winners": winners(study), "missing": missing(study), "coverage": coverage(study)}
     for variant in variants(study):
         tables[f"comparison_{variant}"] = comparison(study, variant)

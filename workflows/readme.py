@@ -12,12 +12,12 @@ from typing import Any
 
 from implementations.methods import METHODS, SETTINGS, Method
 from implementations.tasks import TASKS
+from reports.benchmarks import HEADINGS, Benchmarks, is_met, load, words
 from reports.parts import INCONCLUSIVE, NOT_REPRODUCED, REPRODUCED
 from reports.publish import PUBLISHED, README_FIGURES
 
 README = Path(__file__).parents[1] / "README.md"
 STUDY = "paper"
-BENCHMARKS = README.with_name("results") / "baselines" / "benchmarks.json"
 
 
 def refresh(text: str) -> str:
@@ -28,7 +28,7 @@ def refresh(text: str) -> str:
         "methods": methods_table(),
         "settings": settings_table(),
         "tasks": tasks_table(),
-        "performance": performance(json.loads(BENCHMARKS.read_text(encoding="utf-8"))),
+        "performance": performance(load()),
     }
     for name, part in parts.items():
         begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
@@ -132,22 +132,11 @@ def tasks_table() -> str:
     return _markdown(["task", "what", "N", "parameters, last layer", "all layers"], rows)
 
 
-def performance(content: dict[str, Any]) -> str:
-    """What is promised of the samplers' speed, and what was measured; ``content`` is that of benchmarks.json."""
-    rows = [
-        [
-            row["what"],
-            row["baseline"],
-            f"{row['microseconds']:,.1f}",
-            f"{row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f})",
-            f"{row['target']:g}",
-            "yes" if row["ratio"] <= row["target"] else "**no**",
-        ]
-        for row in content["rows"]
-        if row.get("target") is not None
-    ]
-    origin = f"\n{content['cpu']}, jax {content['versions']['jax']}, torch {content['versions']['torch']}.\n"
-    return _markdown(["a step of", "against", "µs", "ratio (quartiles)", "at most", "met?"], rows) + origin
+def performance(benchmarks: Benchmarks) -> str:
+    """What is promised of the samplers' speed, and what was measured."""
+    rows = [list((words(row) | ({} if is_met(row) else {"met?": "**no**"})).values()) for row in benchmarks.promises]
+    origin = f"\n{benchmarks.cpu}, jax {benchmarks.versions['jax']}, torch {benchmarks.versions['torch']}.\n"
+    return _markdown(HEADINGS, rows) + origin
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

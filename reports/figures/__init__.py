@@ -1,5 +1,6 @@
 """The figures of a report, in its order: those of the paper first, then what they leave open."""
 
+from reports.benchmarks import SECTION, Benchmarks
 from reports.figures.acceptance import draw_acceptance
 from reports.figures.backends import draw_backends
 from reports.figures.calibration import draw_calibration
@@ -7,8 +8,10 @@ from reports.figures.convergence import draw_convergence, draw_coverage
 from reports.figures.cost import draw_bias_against_evaluations, draw_bias_against_seconds, draw_step_cost
 from reports.figures.decisions import draw_decisions, draw_noise
 from reports.figures.paper import draw_alternatives, draw_linear, draw_regression, draw_reliability_diagrams
+from reports.figures.speed import draw_batch_size, draw_chains, draw_peers, draw_points, draw_steps
 from reports.figures.targets import draw_targets
 from reports.parts import FigureSpec
+from reports.study import StudyResults
 
 PAPER = "The figures of the paper"
 TARGET = "Calibration and target"
@@ -16,7 +19,7 @@ DECISIONS = "Acceptance and decisions"
 COST = "Cost"
 RUNS = "Convergence and coverage"
 
-FIGURES: tuple[FigureSpec, ...] = (
+FIGURES: tuple[FigureSpec[StudyResults], ...] = (
     FigureSpec(
         "figure1_linear",
         "Figure 1: the penalty on a linear regression",
@@ -60,4 +63,13 @@ FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec("backends", "JAX and PyTorch, CPU and GPU", COST, draw_backends),
     FigureSpec("convergence", "R-hat of every run", RUNS, draw_convergence),
     FigureSpec("coverage", "What ran", RUNS, draw_coverage),
+)
+
+#: Of the suite's benchmarks, not of a study.
+SPEED_FIGURES: tuple[FigureSpec[Benchmarks], ...] = (
+    FigureSpec("speed_steps", "A step over the bare work in it", SECTION, draw_steps),
+    FigureSpec("speed_peers", "Our step over other libraries'", SECTION, draw_peers),
+    FigureSpec("speed_points", "A step as the data grow, and its memory", SECTION, draw_points),
+    FigureSpec("speed_chains", "A step of one chain among many", SECTION, draw_chains),
+    FigureSpec("speed_batch_size", "A step as its mini-batches grow", SECTION, draw_batch_size),
 )

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-KEPT = ROOT / "results" / "baselines" / "benchmarks.json"
-PLOT = KEPT.with_name("performance.svg")
+from reports.benchmarks import KEPT, ROOT, Benchmarks, Row, is_met, load
 
-Row = dict[str, Any]
+PLOT = KEPT.with_name("performance.svg")
 
 
 def rows_of(content: dict[str, Any]) -> list[Row]:
@@ -32,58 +30,18 @@ def lines(rows: Sequence[Row]) -> list[str]:
 
 
 def _promise(row: Row) -> str:
-    if row.get("target") is None:
-        return ""
-    return f"≤ {row['target']:g} {'met' if row['ratio'] <= row['target'] else 'not met'}"
+    met = is_met(row)
+    return "" if met is None else f"≤ {row['target']:g} {'met' if met else 'not met'}"
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Steps against their bare work, and the cost of a step as the data grow."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-
-    from reports.style import COLOURS, theme
+def plot(benchmarks: Benchmarks, path: Path) -> None:
+    """The figure that README shows, drawn as the report draws its own."""
+    from reports.figures.speed import draw_overview
+    from reports.render import picture
+    from reports.style import theme
 
     with theme():
-        figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-        bare = [row for row in rows if row["kind"] == "step" and row["baseline"].startswith("its bare")]
-        methods = list(dict.fromkeys(row["method"] for row in bare))
-        for backend, marker in (("jax-cpu", "o"), ("torch-cpu", "s")):
-            for chains, is_filled in ((1, False), (4, True)):
-                chosen = [
-                    row
-                    for row in bare
-                    if row["backend"] == backend and row["chains"] == chains and row["shape"] == "mnist"
-                ]
-                left.plot(
-                    [row["ratio"] for row in chosen],
-                    [methods.index(row["method"]) for row in chosen],
-                    marker,
-                    fillstyle="full" if is_filled else "none",
-                    color="#1f77b4" if backend == "jax-cpu" else "#d95f02",
-                    label=f"{backend}, {chains} chain{'s' * (chains > 1)}",
-                )
-        left.set_yticks(range(len(methods)), methods)
-        left.invert_yaxis()
-        left.set_xscale("log")
-        left.axvline(1, color="0.6", linewidth=0.8)
-        left.set_xlabel("step, over its bare likelihoods and gradients (mnist shape)")
-        left.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
-        for method in dict.fromkeys(row["method"] for row in rows if row["kind"] == "points"):
-            line = [row for row in rows if row["kind"] == "points" and row["method"] == method]
-            right.plot(
-                [10_000, *(row["num_points"] for row in line)],
-                [line[0]["baseline_microseconds"], *(row["microseconds"] for row in line)],
-                "o-" if method != "rows" else "x--",
-                color=COLOURS.get(method, "0.5"),
-                label=method if method != "rows" else "reading a pbnn step's rows",
-            )
-        right.set(xscale="log", yscale="log", xlabel="training points N", ylabel="microseconds a step, jax, 1 chain")
-        right.legend(fontsize="small")
-        figure.savefig(path, metadata={"Date": None})
-        plt.close(figure)
+        path.write_bytes(picture(draw_overview(benchmarks), "svg"))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -98,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         from implementations.provenance import git_state, machine, versions
 
         write_json(KEPT, {"rows": rows, "versions": versions(), **git_state(), **machine()})
-        plot(rows, PLOT)
+        plot(load(), PLOT)
         print(f"kept in {KEPT.relative_to(ROOT)} and {PLOT.name}; now: python -m workflows.readme")
 
 

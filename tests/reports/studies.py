@@ -1,5 +1,6 @@
-"""Made-up studies: summaries whose numbers a test chooses, with figures and claims of its own."""
+"""Made-up studies, summaries whose numbers a test chooses, with figures and claims of its own; and benchmarks."""
 
+import json
 from pathlib import Path
 
 from metrics.seeds import Estimate
@@ -107,3 +108,62 @@ def every_outcome() -> list[dict]:
         row("ula", status="missing", reason="not run yet"),
         row("tempered,batch_size=5", r_hat=1.4, target_weight=5.0),
     ]
+
+
+#: Where no benchmarks are kept.
+NO_BENCHMARKS = Path("nowhere", "benchmarks.json")
+#: Of a made-up measurement, beside its rows.
+MEASUREMENT = {
+    "versions": {"python": "3.11.7", "jax": "7.8.9", "torch": "4.5.6"},
+    "git_commit": "fedcba9876543210fedcba9876543210fedcba98",
+    "git_is_dirty": False,
+    "cpu": "Benched Processor",
+    "num_cpus": 3,
+    "system": "Linux x86_64",
+}
+
+
+def benchmark(kind: str, ratio: float, microseconds: float = 50.0, **values: object) -> dict:
+    """A row of the benchmarks, with quartiles of a tenth."""
+    times = {"microseconds": ratio * microseconds, "baseline_microseconds": microseconds}
+    quartiles = {"ratio": ratio, "ratio_low": 0.9 * ratio, "ratio_high": 1.1 * ratio}
+    names = {"kind": kind, "what": f"a {kind}", "baseline": "its bare likelihoods and gradients", "target": None}
+    return names | {"method": "pbnn"} | times | quartiles | values
+
+
+def step(method: str, shape: str, backend: str, chains: int, ratio: float, **values: object) -> dict:
+    what = f"{method}, {shape}, {chains} chains, {backend}"
+    where = {"method": method, "shape": shape, "backend": backend, "chains": chains}
+    return benchmark("step", ratio, what=what, **where | values)
+
+
+def points(method: str, num_points: int, ratio: float, **values: object) -> dict:
+    names = {"what": f"{method}, N = {num_points:,}", "baseline": f"{method}, N = 10,000"}
+    return benchmark("points", ratio, method=method, num_points=num_points, **names | values)
+
+
+#: Some of every kind.
+EVERY_KIND = [
+    step("pbnn", "regression", "jax-cpu", 1, 5.0),
+    step("pbnn", "mnist", "jax-cpu", 1, 1.3, target=1.4),
+    step("pbnn", "mnist", "torch-cpu", 4, 2.3, target=1.8),
+    step("full_mh", "mnist", "torch-cpu", 4, 1.1),
+    step("pbnn", "regression", "jax-cpu", 4, 0.3, baseline="full_mh, regression, 4 chains, jax-cpu", target=0.6),
+    benchmark("peer", 0.5, baseline="blackjax SGLD", method="sgld", backend="jax-cpu", target=0.8),
+    points("pbnn", 1_000_000, 2.0, data_mb=88.0, other_mb=1.5),
+    points("pbnn", 100_000, 1.2, data_mb=8.8, other_mb=1.5),
+    points("full_mh", 1_000_000, 90.0, data_mb=88.0, other_mb=12.0),
+    points("rows", 1_000_000, 3.0),
+    benchmark("chains", 0.8, what="pbnn, 2 chains, a step of one", baseline="pbnn, 1 chain", chains=2),
+    benchmark("chains", 1.6, what="pbnn, 64 chains, a step of one", baseline="pbnn, 1 chain", chains=64),
+    benchmark("batch_size", 0.2, what="pbnn, n = 10", baseline="pbnn, n = 100", batch_size=10),
+    benchmark("batch_size", 9.0, what="pbnn, n = 1000", baseline="pbnn, n = 100", batch_size=1000),
+]
+
+
+def benchmarks_in(folder: Path, rows: list[dict], **values: object) -> Path:
+    """A file of benchmarks as they are kept."""
+    path = folder / "benchmarks.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"rows": rows} | MEASUREMENT | values))
+    return path

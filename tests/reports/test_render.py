@@ -1,6 +1,7 @@
 """The files of a report: whole, the same every time, escaped, and there whatever became of the runs."""
 
 import base64
+import csv
 import hashlib
 import json
 import re
@@ -10,10 +11,25 @@ from pathlib import Path
 
 import pytest
 
+from reports.benchmarks import KEPT, SECTION
+from reports.figures import SPEED_FIGURES
 from reports.page import MAX_SVG_BYTES, TEMPLATES, count, interval_of, number
 from reports.parts import INCONCLUSIVE, NOT_REPRODUCED, NothingToShow
 from reports.render import render
-from tests.reports.studies import claim, every_outcome, failing_claim, failing_figure, figure, row, study_of
+from tests.reports.studies import (
+    EVERY_KIND,
+    MEASUREMENT,
+    NO_BENCHMARKS,
+    benchmark,
+    benchmarks_in,
+    claim,
+    every_outcome,
+    failing_claim,
+    failing_figure,
+    figure,
+    row,
+    study_of,
+)
 
 VOID = {"meta", "img", "br", "input", "link", "hr"}
 
@@ -73,7 +89,7 @@ def out(tmp_path_factory) -> Path:
         claim(3, outcome=INCONCLUSIVE),
         failing_claim(4, KeyError("sd")),
     ]
-    lines = render(study_of(every_outcome(), Path("made_up")), out, figures, claims)
+    lines = render(study_of(every_outcome(), Path("made_up")), out, figures, claims, NO_BENCHMARKS)
     assert lines == ["figure broken: ZeroDivisionError: by nought", "claim 4: KeyError: 'sd'"]
     return out
 
@@ -197,9 +213,10 @@ def test_the_page_can_be_read_without_seeing_it(page):
 
 
 def test_the_same_study_gives_the_same_bytes(out, tmp_path):
+    benchmarks = benchmarks_in(tmp_path, [one for one in EVERY_KIND if one["kind"] == "peer"])
     figures = [figure("first", (FULL_MH,), "The paper's figures", paper="What the paper shows.")]
     for name in ("one", "other"):
-        render(study_of(every_outcome()), tmp_path / name, figures, [claim(1, (FULL_MH,))])
+        render(study_of(every_outcome()), tmp_path / name, figures, [claim(1, (FULL_MH,))], benchmarks)
     one, other = (
         {path.name: path.read_bytes() for path in (tmp_path / name).rglob("*") if path.is_file()}
         for name in ("one", "other")
@@ -209,8 +226,8 @@ def test_the_same_study_gives_the_same_bytes(out, tmp_path):
 
 def test_what_an_earlier_rendering_drew_is_gone_when_it_is_no_longer_drawn(tmp_path):
     study = study_of([row("full_mh")])
-    render(study, tmp_path, [figure("old")], [])
-    render(study, tmp_path, [failing_figure("old", NothingToShow("no runs"))], [])
+    render(study, tmp_path, [figure("old")], [], NO_BENCHMARKS)
+    render(study, tmp_path, [failing_figure("old", NothingToShow("no runs"))], [], NO_BENCHMARKS)
     assert list((tmp_path / "figures").iterdir()) == []
 
 
@@ -233,7 +250,10 @@ def hostile_report(out: Path) -> Path:
         failing_figure("empty", NothingToShow(HOSTILE)),
         failing_figure("broken", ValueError(HOSTILE)),
     ]
-    render(study, out, figures, [claim(1, (HOSTILE,), **texts), failing_claim(2, ValueError(HOSTILE))])
+    promise = benchmark("other", 2.0, what=HOSTILE, baseline=HOSTILE, target=1.0)
+    benchmarks = benchmarks_in(out, [promise], cpu=HOSTILE, git_commit=HOSTILE, versions={"jax": HOSTILE})
+    claims = [claim(1, (HOSTILE,), **texts), failing_claim(2, ValueError(HOSTILE))]
+    render(study, out, figures, claims, benchmarks)
     return out / "report.html"
 
 
@@ -243,7 +263,7 @@ def test_html_in_names_labels_captions_and_errors_comes_out_as_text(tmp_path):
     assert len(page.all("img")) == 1
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
     # Title, caption, paper, section and its link, statement twice, reasons, evidence, errors, machine, …
-    assert page.text.count(HOSTILE) >= 20
+    assert page.text.count(HOSTILE) >= 27
     assert "49" not in page.text.partition("Every run")[0], "no text is taken for a template"
     assert json.loads((tmp_path / "claims.json").read_text())["claims"][0]["statement"] == HOSTILE
     assert HOSTILE.replace('"', '""') in (tmp_path / "tables" / "missing.csv").read_text()
@@ -251,11 +271,132 @@ def test_html_in_names_labels_captions_and_errors_comes_out_as_text(tmp_path):
 
 def test_a_study_of_which_nothing_ran_has_a_page_that_says_so(tmp_path):
     rows = [row("full_mh", seed, status="missing", reason="not run yet") for seed in range(2)]
-    assert render(study_of(rows), tmp_path, [failing_figure("empty", NothingToShow("no runs"))], []) == []
+    figures = [failing_figure("empty", NothingToShow("no runs"))]
+    assert render(study_of(rows), tmp_path, figures, [], NO_BENCHMARKS) == []
     text = Page(tmp_path / "report.html").text
     assert "Of 2 runs, 0 ended well and 0 of these converged" in text
     assert "No target has two settings to compare." in text
     assert "commit not on file" in text
+
+
+# The suite's benchmarks
+
+
+def speed_of(out: Path, *benchmarks: Path) -> tuple[Page, str]:
+    """The page of a study with these benchmarks, or those that are kept, and the text of their section."""
+    assert render(study_of([row("full_mh")]), out, [], [], *benchmarks) == []
+    page = Page(out / "report.html")
+    return page, section_text(page)
+
+
+def section_text(page: Page) -> str:
+    return page.text.partition(f"{SECTION} ")[2].partition("How to make it again")[0]
+
+
+@pytest.fixture(scope="module")
+def speed(tmp_path_factory) -> tuple[Path, Page, str]:
+    out = tmp_path_factory.mktemp("speed")
+    return out, *speed_of(out, benchmarks_in(out, EVERY_KIND))
+
+
+def test_a_broken_promise_is_said_to_be_broken_and_a_kept_one_is_not(speed):
+    _, page, text = speed
+    assert "1 of 4 promises is broken: pbnn, mnist, 4 chains, torch-cpu: 2.30 (2.07 to 2.53) times its bare" in text
+    assert "torch-cpu its bare likelihoods and gradients 115.0 2.30 (2.07 to 2.53) 1.8 no" in text
+    assert "jax-cpu its bare likelihoods and gradients 65.0 1.30 (1.17 to 1.43) 1.4 yes" in text
+    broken = [attributes for attributes in page.all("td") if attributes.get("class") == "broken"]
+    assert len(broken) == 2, "in the table of promises and in that of all benchmarks"
+
+
+def test_promises_that_all_hold_and_none_at_all_are_told_as_such(tmp_path):
+    kept, free = benchmark("other", 1.5, target=1.5), benchmark("other", 2.0)
+    for rows, told in {
+        "one": ([kept], "The promise is kept."),
+        "two": ([kept, kept, free], "All 2 promises are kept."),
+        "none": ([free], "Nothing that is promised was measured."),
+    }.values():
+        _, text = speed_of(tmp_path, benchmarks_in(tmp_path, rows))
+        assert told in text
+        assert "broken" not in text
+
+
+def test_the_benchmarks_say_where_they_come_from_and_that_it_is_not_the_study(speed):
+    _, _, text = speed
+    assert "this study's runs have no part in them" in text
+    assert "measured on Benched Processor, 3 processors, Linux x86_64" in text
+    assert "with python 3.11.7, jax 7.8.9, torch 4.5.6" in text
+    assert "at commit fedcba987654" in text
+
+
+def test_every_kind_of_benchmark_has_its_figure_with_its_numbers_beside_it(speed):
+    out, page, _ = speed
+    names = {spec.name for spec in SPEED_FIGURES}
+    assert len(names) == len({one["kind"] for one in EVERY_KIND})
+    assert {path.stem for path in (out / "figures").iterdir()} == names
+    entries = {entry["name"]: entry for entry in json.loads((out / "figures.json").read_text())["figures"]}
+    assert entries.keys() == names
+    assert {entry["section"] for entry in entries.values()} == {SECTION}
+    alternatives = [image["alt"] for image in page.all("img")]
+    assert alternatives == [f"{entry['title']}. {entry['caption']}" for entry in entries.values()]
+    with (out / "tables" / "benchmarks.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(line["what"], float(line["ratio"])) for line in rows] == [
+        (one["what"], one["ratio"]) for one in EVERY_KIND
+    ]
+    assert [line["is_met"] for line in rows if line["target"]] == ["True", "False", "True", "True"]
+
+
+def test_a_kind_without_rows_is_named_with_the_benchmark_that_measures_it(tmp_path):
+    page, text = speed_of(tmp_path, benchmarks_in(tmp_path, [one for one in EVERY_KIND if one["kind"] == "peer"]))
+    assert len(page.all("img")) == 1
+    for kind in ("bench_step", "bench_points", "bench_chains", "bench_batch_size"):
+        assert f"({kind}); a whole make bench runs them." in text
+
+
+def test_without_benchmarks_the_page_says_so_in_a_line_and_has_the_rest(page):
+    text = section_text(page)
+    assert text.startswith("Not shown: no benchmarks are kept in benchmarks.json; make bench, then python -m tests.")
+    assert "tables/benchmarks.csv" not in page.source
+    assert "Every run" in page.text
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("{", "JSONDecodeError"),
+        ("[]", "TypeError"),
+        ('{"rows": []}', "KeyError: 'versions'"),
+        ({"rows": []}, "no rows"),
+        ({"rows": ["a"]}, "AttributeError"),
+        ({"versions": "jax 1"}, "ValueError: versions is 'jax 1', not one a package"),
+        ({"rows": [benchmark("a", 1.0) | {"ratio": "1"}]}, "row 0: ratio is '1', not a number"),
+        ({"rows": [benchmark("a", 1.0) | {"what": None}]}, "row 0: what is None, not a text"),
+        ({"rows": [benchmark("a", 1.0, target=-1)]}, "row 0: target is -1, not a number"),
+    ],
+)
+def test_benchmarks_that_cannot_be_read_do_not_take_the_page_with_them(tmp_path, content, reason):
+    path = benchmarks_in(tmp_path, EVERY_KIND)
+    path.write_text(content if isinstance(content, str) else json.dumps({"rows": EVERY_KIND} | MEASUREMENT | content))
+    _, text = speed_of(tmp_path, path)
+    assert f"Not shown: the benchmarks in benchmarks.json cannot be read ({reason}" in text
+
+
+def test_a_page_does_not_name_the_folders_of_the_machine_where_benchmarks_cannot_be_read(tmp_path):
+    _, text = speed_of(tmp_path, tmp_path)
+    assert f"the benchmarks in {tmp_path.name} cannot be read (IsADirectoryError" in text
+    assert str(tmp_path.parent) not in text
+
+
+def test_the_benchmarks_that_are_kept_with_the_code_are_on_every_page(tmp_path):
+    page, text = speed_of(tmp_path)
+    kept = json.loads(KEPT.read_text())
+    assert f"measured on {kept['cpu']}" in text
+    assert f"{len(kept['rows'])} benchmarks behind these figures" in text
+    assert all(f"{one['what']} {one['baseline']}" in text for one in kept["rows"])
+    assert len(page.all("img")) == len({one["kind"] for one in kept["rows"]})
+
+
+# Numbers
 
 
 @pytest.mark.parametrize(

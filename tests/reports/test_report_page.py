@@ -4,10 +4,11 @@ import base64
 
 import pytest
 
+from reports.figures import SPEED_FIGURES
 from reports.render import render
 from tests.browser import Browser, opened_browser
 from tests.reports.page_checks import assert_page_works, column, heading
-from tests.reports.studies import claim, every_outcome, figure, study_of
+from tests.reports.studies import EVERY_KIND, benchmarks_in, claim, every_outcome, figure, study_of
 from tests.reports.test_render import hostile_report
 
 
@@ -22,13 +23,13 @@ def page(tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
     run = "linear/mala/jax-cpu/seed2"
     figures = [figure("first", (run,)), figure("crowded", num_points=3000)]
-    render(study_of(every_outcome()), out, figures, [claim(1, (run,))])
+    render(study_of(every_outcome()), out, figures, [claim(1, (run,))], benchmarks_in(out, EVERY_KIND))
     return out / "report.html"
 
 
 def test_a_report_works_in_a_browser(browser, page):
     assert_page_works(browser, page)
-    assert len(browser.driver.execute_script("return [...document.images]")) == 2
+    assert len(browser.driver.execute_script("return [...document.images]")) == 2 + len(SPEED_FIGURES)
 
 
 def test_no_text_of_a_study_runs_as_code(browser, tmp_path):
