@@ -2,6 +2,9 @@
 
 A peer is a function of a problem, a step size and a batch size to ``run(num_steps)``, which goes on from where it was
 and returns the positions (num_steps, P) it went through. What a user would write around the library is written plainly.
+
+sgmcmcjax would be one more, but no release of it (0.1.0 to 0.2.13) can be imported beside jax 0.10: all of them need
+``jax.experimental.host_callback``, which jax has removed.
 """
 
 import math
@@ -35,16 +38,12 @@ def _jax_model(problem: Problem) -> tuple[Callable[..., Any], Callable[..., Any]
 
 
 def _scan(step: Callable[..., Any], state: Any, data: Any) -> Run:
-    """Steps of a blackjax kernel in a compiled loop, keys split off one at a time, as its documentation shows."""
+    """A compiled loop of ``step(key, state, data)``, which returns a new state and its position."""
     import jax
 
     @jax.jit
     def many(state: Any, keys: Any, data: Any) -> Any:
-        def one(state: Any, key: Any) -> Any:
-            state = step(key, state, data)
-            return state, state.position if hasattr(state, "position") else state
-
-        return jax.lax.scan(one, state, keys)
+        return jax.lax.scan(lambda state, key: step(key, state, data), state, keys)
 
     place = [state, jax.random.key(0)]
 
@@ -69,8 +68,11 @@ def _full_data(problem: Problem, build: Callable[..., Any]) -> Run:
 
         return build(log_density)
 
-    state = algorithm(data).init(jnp.asarray(problem.map))
-    return _scan(lambda key, state, data: algorithm(data).step(key, state)[0], state, data)
+    def step(key: Any, state: Any, data: Any) -> Any:
+        state, _ = algorithm(data).step(key, state)
+        return state, state.position
+
+    return _scan(step, algorithm(data).init(jnp.asarray(problem.map)), data)
 
 
 def blackjax_random_walk(problem: Problem, step_size: float, batch_size: int) -> Run:
@@ -85,6 +87,45 @@ def blackjax_random_walk(problem: Problem, step_size: float, batch_size: int) ->
 def blackjax_mala(problem: Problem, step_size: float, batch_size: int) -> Run:
     blackjax = pytest.importorskip("blackjax")
     return _full_data(problem, lambda log_density: blackjax.mala(log_density, step_size))
+
+
+def numpyro_mala(problem: Problem, step_size: float, batch_size: int) -> Run:
+    """HMC of one leapfrog step, which is MALA: half its squared step size is our eta."""
+    numpyro = pytest.importorskip("numpyro")
+    import jax
+    import jax.numpy as jnp
+    from numpyro import distributions
+    from numpyro.infer import HMC, init_to_value
+
+    def model(features: Any, targets: Any) -> None:
+        prior = distributions.Normal(0, problem.prior_scale).expand(problem.layers[0]).to_event(2)
+        outputs = features @ numpyro.sample("weights", prior)
+        if problem.likelihood == "gaussian":
+            likelihood = distributions.Normal(outputs[:, 0], problem.noise_sd)
+        else:
+            likelihood = distributions.Categorical(logits=outputs)
+        numpyro.sample("targets", likelihood, obs=targets)
+
+    start = jnp.asarray(problem.map).reshape(problem.layers[0])
+    kernel = HMC(
+        model,
+        init_strategy=init_to_value(values={"weights": start}),
+        step_size=math.sqrt(2 * step_size),
+        num_steps=1,
+        trajectory_length=None,
+        adapt_step_size=False,
+        adapt_mass_matrix=False,
+    )
+    data = (jnp.asarray(problem.features), jnp.asarray(problem.targets))
+
+    def step(key: Any, state: Any, data: Any) -> Any:
+        state = kernel.sample(state._replace(rng_key=key), data, {})
+        return state, state.z["weights"].ravel()
+
+    # Compiled as one, or its many small operations are compiled one by one.
+    state = jax.jit(lambda data: kernel.init(jax.random.key(0), num_warmup=0, model_args=data))(data)
+    # numpyro's own loop, MCMC.run, is compiled anew at every call beside jax 0.10: seconds, however few the steps.
+    return _scan(step, state, data)
 
 
 def _blackjax_sgld(problem: Problem, batch_size: int) -> tuple[Any, Any]:
@@ -111,7 +152,8 @@ def blackjax_sgld_scan(problem: Problem, step_size: float, batch_size: int) -> R
 
     def step(key: Any, position: Any, data: Any) -> Any:
         key_batch, key_step = jax.random.split(key)
-        return algorithm.step(key_step, position, batch(key_batch, data), step_size)
+        position = algorithm.step(key_step, position, batch(key_batch, data), step_size)
+        return position, position
 
     return _scan(step, jnp.asarray(problem.map), (jnp.asarray(problem.features), jnp.asarray(problem.targets)))
 
@@ -131,7 +173,8 @@ def blackjax_sgld_loop(problem: Problem, step_size: float, batch_size: int) -> R
             place[1], key_batch, key_step = jax.random.split(place[1], 3)
             place[0] = step(key_step, place[0], batch(key_batch, data), step_size)
             positions.append(place[0])
-        return np.asarray(jnp.stack(positions))
+        # Not jnp.stack, which would be compiled for every number of steps, and for long.
+        return np.stack(positions)
 
     return run
 
@@ -154,6 +197,8 @@ def posteriors_sgld(problem: Problem, step_size: float, batch_size: int) -> Run:
         prior = -0.5 * ((parameters / problem.prior_scale) ** 2).sum()
         return prior - problem.num_points * losses.mean(), torch.tensor([])
 
+    # Its noise comes from torch's global generator.
+    torch.manual_seed(0)
     transform = posteriors.sgmcmc.sgld.build(log_posterior, lr=step_size)
     place = [transform.init(torch.from_numpy(problem.map.copy()))]
 
@@ -183,6 +228,7 @@ class Peer(NamedTuple):
 PEERS = {
     "blackjax random-walk MH": Peer(blackjax_random_walk, "full_mh", "jax-cpu", 1.0),
     "blackjax MALA": Peer(blackjax_mala, "mala", "jax-cpu", None),
+    "numpyro HMC of one step": Peer(numpyro_mala, "mala", "jax-cpu", None),
     "blackjax SGLD, in a scan": Peer(blackjax_sgld_scan, "sgld", "jax-cpu", 0.8),
     "blackjax SGLD, in a Python loop": Peer(blackjax_sgld_loop, "sgld", "jax-cpu", None, is_loop=True),
     "posteriors SGLD": Peer(posteriors_sgld, "sgld", "torch-cpu", 0.5, is_loop=True),
