@@ -5,7 +5,8 @@ points costs O(N) a step; a permutation that can be evaluated point by point cos
 (Luby and Rackoff, 1988) on pairs (row, column) with modular addition, so its domain is any rows × columns and
 not only a power of two (Black and Rogaway, 2002).
 
-The arithmetic is plain operators on 32-bit integers, so the same functions serve numpy, jax and torch.
+The arithmetic is plain operators on 32-bit integers, so the same functions serve numpy, jax and torch; no type stands
+for the arrays of all three.
 """
 
 import math
@@ -37,26 +38,23 @@ def domain(num_points: int) -> tuple[int, int]:
     return -(-num_points // columns), columns
 
 
-def _unrolled(first, last, body, value):  # type: ignore[no-untyped-def]
+def in_python(first, last, body, value):  # type: ignore[no-untyped-def]
+    """A loop in the manner of ``jax.lax.fori_loop``."""
     for number in range(first, last):
         value = body(number, value)
     return value
 
 
-def permute(positions, keys, rows: int, columns: int, loop=_unrolled):  # type: ignore[no-untyped-def]  # one body, three array types
-    """The images of ``positions`` (…, n) below rows × columns under the permutations of ``keys`` (…, NUM_ROUNDS).
+def mix(row, column, keys, rows: int, columns: int, loop=in_python):  # type: ignore[no-untyped-def]
+    """The images of the pairs (row, column), both (…, n), under the permutations of ``keys`` (…, NUM_ROUNDS)."""
 
-    ``loop`` runs the rounds, as ``jax.lax.fori_loop`` does.
-    """
-
-    def mix(number, halves):  # type: ignore[no-untyped-def]
-        row, column = halves
+    def two_rounds(number, pair):  # type: ignore[no-untyped-def]
+        row, column = pair
         row = _add(row, _hash(column, keys[..., 2 * number, None], rows), rows)
         column = _add(column, _hash(row, keys[..., 2 * number + 1, None], columns), columns)
         return row, column
 
-    row, column = loop(0, NUM_ROUNDS // 2, mix, (positions // columns, positions % columns))
-    return row * columns + column
+    return loop(0, NUM_ROUNDS // 2, two_rounds, (row, column))
 
 
 def _add(left, right, size: int):  # type: ignore[no-untyped-def]

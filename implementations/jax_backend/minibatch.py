@@ -1,16 +1,10 @@
 """Mini-batches: points drawn uniformly without replacement, and the loss difference they estimate."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from implementations import permutation
-from implementations.permutation import NUM_ROUNDS, SMALLEST_DOMAIN, domain
-
-#: All rounds as one expression would take XLA's code twice as long.
-permute = partial(permutation.permute, loop=jax.lax.fori_loop)
+from implementations.permutation import NUM_ROUNDS, SMALLEST_DOMAIN, domain, mix
 
 
 def draw_indices(key: Array, shape: tuple[int, ...], count: int, num_points: int) -> Array:
@@ -24,15 +18,28 @@ def draw_indices(key: Array, shape: tuple[int, ...], count: int, num_points: int
         )
     rows, columns = domain(num_points)
     keys = jax.random.bits(key, (*shape, NUM_ROUNDS), jnp.uint32).astype(jnp.int32)
-    indices = permute(jnp.broadcast_to(jnp.arange(count, dtype=jnp.int32), (*shape, count)), keys, rows, columns)
-    if rows * columns == num_points:
-        return indices
-    # The few images in num_points … rows × columns - 1 walk on along their cycle until they are points.
-    return jax.lax.while_loop(
-        lambda indices: jnp.any(indices >= num_points),
-        lambda indices: jnp.where(indices >= num_points, permute(indices, keys, rows, columns), indices),
-        indices,
+
+    def image(pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        # In a loop: of all rounds as one expression XLA makes code that takes twice as long.
+        images: tuple[Array, Array] = mix(*pair, keys, rows, columns, loop=jax.lax.fori_loop)
+        return images
+
+    def index(pair: tuple[Array, Array]) -> Array:
+        return pair[0] * columns + pair[1]
+
+    def walk_on(pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        is_beyond = index(pair) >= num_points
+        row, column = (jnp.where(is_beyond, new, old) for new, old in zip(image(pair), pair, strict=True))
+        return row, column
+
+    row, column = (
+        jnp.broadcast_to(half, (*shape, count)) for half in jnp.divmod(jnp.arange(count, dtype=jnp.int32), columns)
     )
+    pair = image((row, column))
+    if rows * columns > num_points:
+        # The few images beyond the points walk on along their cycle until they are points.
+        pair = jax.lax.while_loop(lambda pair: jnp.any(index(pair) >= num_points), walk_on, pair)
+    return index(pair)
 
 
 def estimate_of_all(differences: Array, log_prior_drop: Array, weight: float) -> tuple[Array, Array]:

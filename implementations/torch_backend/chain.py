@@ -3,15 +3,16 @@
 import subprocess
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from implementations.backends import DeviceMissing, Draws
+from implementations.memory import use_large_pages
 from implementations.methods import METHODS, Settings, degrees_of_freedom, points_of_delta
-from implementations.permutation import permute
+from implementations.permutation import mix
 from implementations.schedule import block_steps
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.tasks.problem import Problem
@@ -137,7 +138,7 @@ def draw_noise(
     problem: Problem,
     method_name: str,
     settings: Settings,
-    permute: Callable[..., Tensor] = permute,
+    mix: Callable[..., tuple[Tensor, Tensor]] = mix,
 ) -> Noise:
     """The noise of many steps and chains at once, every tensor with the leading dimensions ``shape``."""
     method = METHODS[method_name]
@@ -147,11 +148,11 @@ def draw_noise(
     log_uniforms = torch.log1p(-torch.rand(shape, **where))
     num_batches, batch_size = settings.batch_shape
     count = num_batches * batch_size if method.estimate == "batches" else 0
-    indices = draw_indices(generator, shape, count, problem.num_points, permute).reshape(
+    indices = draw_indices(generator, shape, count, problem.num_points, mix).reshape(
         *shape, -1 if count else 0, batch_size
     )
     count = batch_size if method.gradient == "batch" else 0
-    gradient_indices = draw_indices(generator, shape, count, problem.num_points, permute)
+    gradient_indices = draw_indices(generator, shape, count, problem.num_points, mix)
     return Noise(normals, scale_by(factor, normals), log_uniforms, indices, gradient_indices)
 
 
@@ -162,6 +163,7 @@ class Trail(NamedTuple):
     positions: Tensor  # (steps, chains, P)
     accepted: Tensor  # (steps, chains)
     variances: Tensor  # (steps, chains)
+    finite: Tensor  # (steps, chains)
 
 
 class Carry(NamedTuple):
@@ -188,13 +190,16 @@ class TorchSampler:
         self.dtype = getattr(torch, settings.dtype)
         weight = problem.target_weight(settings.weight, settings.batch_size)
         self.data = Data(self._put(problem.features), self._put(problem.targets))
+        if device.type == "cpu":
+            for tensor in self.data:
+                use_large_pages(tensor.data_ptr(), tensor.nbytes)
         self.factor = self._put(preconditioner_factor(problem, weight, settings.preconditioner))
         # A whole number of compiled calls, so that only the end of a chunk runs eagerly.
         self.block_steps = (
             -(-block_steps(METHODS[method], settings, problem.num_parameters) // UNROLLED_STEPS) * UNROLLED_STEPS
         )
         self.unrolled: Callable[..., Trail] | None = None
-        self.permute: Callable[..., Tensor] = permute
+        self.mix: Callable[..., tuple[Tensor, Tensor]] = mix
 
     def _put(self, array: np.ndarray) -> Tensor:
         is_integer = np.issubdtype(array.dtype, np.integer)
@@ -202,13 +207,50 @@ class TorchSampler:
 
     def _steps(self, data: Data, factor: Tensor, state: State, noise: Noise, step_sizes: Tensor) -> Trail:
         """As many steps as the noise has."""
-        positions, accepted, variances = [], [], []
+        positions, accepted, variances, finite = [], [], [], []
         for step_noise, step_size in zip(unbind(noise), step_sizes.unbind(), strict=True):
             state, info, is_accepted = self.step.move(data, factor, state, step_noise, step_size)
             positions.append(state.position)
             accepted.append(is_accepted)
             variances.append(info.variance)
-        return Trail(state, torch.stack(positions), torch.stack(accepted), torch.stack(variances))
+            finite.append(state.position.isfinite().all(dim=-1))
+        return Trail(state, *(torch.stack(parts) for parts in (positions, accepted, variances, finite)))
+
+    def _compiled_steps(self, state: State, noise: Noise, step_sizes: Tensor) -> Callable[..., Trail]:
+        """``_steps`` as compiled code, for arguments of the same shapes as these.
+
+        Its graph goes straight to the compiler: torch.compile would look, before every call, whether anything that the
+        steps refer to has changed, and that takes a tenth of their time.
+        """
+        # Slow to import, and for long runs only.
+        from torch._inductor import compile as compile_graph
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        num_parts = len(state)
+
+        def flat(*arguments: Any) -> list[Any]:
+            data, factor, state, noise, step_sizes = arguments
+            # Compiled code takes the layout of its arguments for granted.
+            return [tensor.contiguous() for tensor in (*data, factor, *state, *noise, step_sizes)]
+
+        def flat_steps(features: Tensor, targets: Tensor, factor: Tensor, *others: Tensor) -> list[Tensor]:
+            state, noise = State(*others[:num_parts]), Noise(*others[num_parts:-1])
+            trail = self._steps(Data(features, targets), factor, state, noise, others[-1])
+            return [*trail.state, *trail[1:]]
+
+        def steps(*arguments: Any) -> Trail:
+            tensors = compiled(*flat(*arguments))
+            return Trail(State(*tensors[:num_parts]), *tensors[num_parts:])
+
+        tensors = flat(self.data, self.factor, state, noise, step_sizes)
+        options = {
+            # No Python between the loops of a step.
+            "cpp_wrapper": self.device.type == "cpu",
+            # Indices are below the number of points, and classes below that of outputs, by construction.
+            "assert_indirect_indexing": False,
+        }
+        compiled = compile_graph(make_fx(flat_steps, tracing_mode="fake")(*tensors), tensors, options)
+        return steps
 
     def _generator(self, seed: int, stream: int) -> torch.Generator:
         """A generator of the chains or of the audit, apart from that of the network's training, which has the seed."""
@@ -226,28 +268,22 @@ class TorchSampler:
         """Compile the steps where the run is long enough for it to pay."""
         if self.settings.num_warmup + self.settings.num_steps < COMPILED_FROM_STEPS:
             return
-        unrolled = torch.compile(self._steps, fullgraph=True, dynamic=False)
         # Eagerly, the hundred small operations of the permutation would take longer than the steps.
-        compiled_permute = torch.compile(permute, dynamic=False)
+        compiled_mix = torch.compile(mix, dynamic=False)
         generator = torch.Generator(self.device).manual_seed(0)
         shape = (UNROLLED_STEPS, len(carry.state.position))
         noise = draw_noise(generator, shape, self.factor, self.problem, self.method, self.settings)
         step_sizes = torch.full((UNROLLED_STEPS,), self.settings.step_size, dtype=self.dtype, device=self.device)
         try:
-            # Gradients inside the compiled steps.
-            torch._dynamo.config.trace_autograd_ops = True
-            trail = unrolled(self.data, self.factor, carry.state, noise, step_sizes)
-            # Once more from where it led: its state is laid out like all that follow.
-            unrolled(self.data, self.factor, trail.state, noise, step_sizes)
+            unrolled = self._compiled_steps(carry.state, noise, step_sizes)
+            unrolled(self.data, self.factor, carry.state, noise, step_sizes)
             shape = (self.block_steps, len(carry.state.position))
-            draw_noise(
-                generator, shape, self.factor, self.problem, self.method, self.settings, permute=compiled_permute
-            )
+            draw_noise(generator, shape, self.factor, self.problem, self.method, self.settings, mix=compiled_mix)
         except (RuntimeError, OSError, subprocess.SubprocessError) as error:
             # No C++ compiler, say: a slow run is better than none.
             warnings.warn(f"torch.compile failed, so the steps run eagerly: {error}", stacklevel=2)
         else:
-            self.unrolled, self.permute = unrolled, compiled_permute
+            self.unrolled, self.mix = unrolled, compiled_mix
 
     @torch.no_grad()
     def advance(self, carry: Carry, num_steps: int) -> tuple[Carry, Draws]:
@@ -268,18 +304,18 @@ class TorchSampler:
                 self.method,
                 self.settings,
                 # Compiled for whole blocks only.
-                permute=self.permute if length == self.block_steps else permute,
+                mix=self.mix if length == self.block_steps else mix,
             )
             trail = self._block(state, noise, decayed_steps(self.settings, first + done, length).to(self.device))
             state = trail.state
             # Bookkeeping for a block at once: step by step it would cost as much as the steps.
             slots = torch.arange(done, done + length, device=self.device) // thin
             # A block may hold no end of a stride, or several.
-            is_last = torch.arange(done + 1, done + length + 1, device=self.device) % thin == 0
-            positions[slots[is_last]] = trail.positions[is_last]
+            ends = trail.positions[-(done + 1) % thin :: thin]
+            positions[done // thin : done // thin + len(ends)] = ends
             acceptance.index_add_(0, slots, trail.accepted.to(self.dtype), alpha=1 / thin)
             variance.index_add_(0, slots, trail.variances, alpha=1 / thin)
-            finite_steps = finite_steps + trail.positions.isfinite().all(dim=-1).sum(dim=0)
+            finite_steps = finite_steps + trail.finite.sum(dim=0)
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         kept = (array[:num_draws].transpose(0, 1).cpu().numpy() for array in (positions, acceptance, variance))
@@ -288,11 +324,11 @@ class TorchSampler:
     def _block(self, state: State, noise: Noise, step_sizes: Tensor) -> Trail:
         """The steps of a block: by compiled pieces as far as they go, eagerly where there are none."""
         trails = []
-        while len(step_sizes):
-            piece = UNROLLED_STEPS if self.unrolled else len(step_sizes)
-            run = self.unrolled if self.unrolled and piece <= len(step_sizes) else self._steps
-            trails.append(run(self.data, self.factor, state, cut(noise, slice(0, piece)), step_sizes[:piece]))
-            state, noise, step_sizes = trails[-1].state, cut(noise, slice(piece, None)), step_sizes[piece:]
+        piece = UNROLLED_STEPS if self.unrolled else len(step_sizes)
+        for part, sizes in zip(split(noise, piece), step_sizes.split(piece), strict=True):
+            run = self.unrolled if self.unrolled and len(sizes) == piece else self._steps
+            trails.append(run(self.data, self.factor, state, part, sizes))
+            state = trails[-1].state
         return Trail(state, *(torch.cat(parts) for parts in list(zip(*trails, strict=True))[1:]))
 
     def finite_steps(self, carry: Carry) -> np.ndarray:
@@ -340,9 +376,9 @@ class TorchSampler:
         return Carry(state, generator, int(arrays["num_steps"]), tensors["finite_steps"].to(self.device))
 
 
-def cut(noise: Noise, steps: slice) -> Noise:
-    """Some of the steps of a block of noise."""
-    return Noise(*(tensor[steps] for tensor in noise))
+def split(noise: Noise, length: int) -> list[Noise]:
+    """A block of noise in parts of so many steps, cut all at once because one by one would cost more."""
+    return [Noise(*part) for part in zip(*(tensor.split(length) for tensor in noise), strict=True)]
 
 
 def unbind(noise: Noise) -> list[Noise]:

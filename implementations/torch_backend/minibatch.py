@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from implementations.permutation import NUM_ROUNDS, SMALLEST_DOMAIN, domain, permute
+from implementations.permutation import NUM_ROUNDS, SMALLEST_DOMAIN, domain, mix
 
 
 def draw_indices(
@@ -13,23 +13,28 @@ def draw_indices(
     shape: tuple[int, ...],
     count: int,
     num_points: int,
-    permute: Callable[..., Tensor] = permute,
+    mix: Callable[..., tuple[Tensor, Tensor]] = mix,
 ) -> Tensor:
     """``count`` distinct points of ``num_points`` for every place in ``shape``: (*shape, count).
 
-    The cost does not depend on ``num_points``: a keyed permutation is evaluated at 0 … count-1 only. ``permute`` may be
+    The cost does not depend on ``num_points``: a keyed permutation is evaluated at 0 … count-1 only. ``mix`` may be
     a compiled version of it.
     """
+    if count == 0:
+        return torch.empty((*shape, 0), dtype=torch.int32, device=generator.device)
     if num_points < SMALLEST_DOMAIN:
         return _random_bits(generator, (*shape, num_points)).argsort(dim=-1)[..., :count]
     rows, columns = domain(num_points)
     keys = _random_bits(generator, (*shape, NUM_ROUNDS))
-    positions = torch.arange(count, dtype=torch.int32, device=generator.device).expand(*shape, count)
-    indices = permute(positions, keys, rows, columns)
-    # The few images in num_points … rows × columns - 1 walk on along their cycle until they are points.
-    while rows * columns > num_points and (indices >= num_points).any():
-        indices = torch.where(indices >= num_points, permute(indices, keys, rows, columns), indices)
-    return indices
+    positions = torch.arange(count, dtype=torch.int32, device=generator.device)
+    # In full: compiled code is made for one layout, and pairs that walk on have this one.
+    row, column = (half.expand(*shape, count).contiguous() for half in (positions // columns, positions % columns))
+    row, column = mix(row, column, keys, rows, columns)
+    # The few images beyond the points walk on along their cycle until they are points.
+    while rows * columns > num_points and (is_beyond := row * columns + column >= num_points).any():
+        new_row, new_column = mix(row, column, keys, rows, columns)
+        row, column = torch.where(is_beyond, new_row, row), torch.where(is_beyond, new_column, column)
+    return row * columns + column
 
 
 def _random_bits(generator: torch.Generator, shape: tuple[int, ...]) -> Tensor:
