@@ -1,7 +1,6 @@
 """Chains: a method's parts put together into a step, and steps into a compiled loop."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -190,23 +189,22 @@ class JaxSampler:
         settings, thin = self.settings, self.settings.thin
         chains, num_parameters = carry.state.position.shape
         num_draws = chunk_steps(settings) // thin
-        write = partial(jax.lax.dynamic_update_index_in_dim, axis=0)
 
         def one_step(number: Array, loop: tuple[Any, ...], noise: Noise, first: Array) -> tuple[Any, ...]:
-            carry, positions, accepted, variances = loop
+            carry, positions, acceptance, variance = loop
             noise = jax.tree.map(lambda array: array[number], noise)
             state, info, is_accepted = self.step.move(
                 data, factor, carry.state, noise, decayed_step(settings, carry.num_steps)
             )
             is_finite = jnp.isfinite(state.position).all(axis=-1)
-            # Every step writes into the slot of its stride; the last of them stays. Warm-up may run past the last slot,
-            # which then takes the rest.
-            place = first + number
+            # Every step writes into the slot of its stride; the last of them stays. Warm-up may run past the slots of
+            # draws, and what does goes into one more.
+            slot = jnp.minimum((first + number) // thin, num_draws)
             return (
                 Carry(state, carry.key, carry.num_blocks, carry.num_steps + 1, carry.finite_steps + is_finite),
-                write(positions, state.position, place // thin),
-                write(accepted, is_accepted, place),
-                write(variances, info.variance, place),
+                positions.at[slot].set(state.position, mode="promise_in_bounds"),
+                acceptance.at[slot].add(is_accepted / thin, mode="promise_in_bounds"),
+                variance.at[slot].add(info.variance / thin, mode="promise_in_bounds"),
             )
 
         def one_block(loop: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -218,14 +216,12 @@ class JaxSampler:
             carry, *kept = jax.lax.fori_loop(0, length, lambda number, loop: one_step(number, loop, noise, done), loop)
             return done + length, (carry._replace(num_blocks=carry.num_blocks + 1), *kept)
 
-        positions = jnp.zeros((num_draws, chains, num_parameters), settings.dtype)
-        accepted = jnp.zeros((num_draws * thin, chains), bool)
-        variances = jnp.zeros((num_draws * thin, chains), settings.dtype)
-        _, (carry, positions, *of_steps) = jax.lax.while_loop(
-            lambda loop: loop[0] < num_steps, one_block, (jnp.int32(0), (carry, positions, accepted, variances))
+        positions = jnp.zeros((num_draws + 1, chains, num_parameters), settings.dtype)
+        means = jnp.zeros((num_draws + 1, chains), settings.dtype)
+        _, (carry, *kept) = jax.lax.while_loop(
+            lambda loop: loop[0] < num_steps, one_block, (jnp.int32(0), (carry, positions, means, means))
         )
-        means = (array.reshape(num_draws, thin, chains).mean(axis=1, dtype=settings.dtype) for array in of_steps)
-        return carry, (positions, *means)
+        return carry, tuple(array[:num_draws] for array in kept)
 
     def start(self, positions: np.ndarray, seed: int) -> Carry:
         with self._precision(), jax.default_device(self.device):

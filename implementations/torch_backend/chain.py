@@ -1,6 +1,5 @@
 """Chains: a method's parts put together into a step, and steps into a loop over blocks of noise."""
 
-import subprocess
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -259,6 +258,9 @@ class TorchSampler:
 
     @torch.no_grad()
     def start(self, positions: np.ndarray, seed: int) -> Carry:
+        if len(positions) != self.settings.chains:
+            # Compiled code would not look.
+            raise ValueError(f"{len(positions)} start points for {self.settings.chains} chains")
         state = self.step.visit(self._put(positions), self.data)
         generator = self._generator(seed, stream=0)
         return Carry(state, generator, 0, torch.zeros(len(positions), dtype=torch.int64, device=self.device))
@@ -279,9 +281,9 @@ class TorchSampler:
             unrolled(self.data, self.factor, carry.state, noise, step_sizes)
             shape = (self.block_steps, len(carry.state.position))
             draw_noise(generator, shape, self.factor, self.problem, self.method, self.settings, mix=compiled_mix)
-        except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-            # No C++ compiler, say: a slow run is better than none.
-            warnings.warn(f"torch.compile failed, so the steps run eagerly: {error}", stacklevel=2)
+        except Exception as error:
+            # No C++ compiler, say, or any other of a compiler's many ways to fail: a slow run is better than none.
+            warnings.warn(f"the steps could not be compiled and run eagerly: {error}", stacklevel=2)
         else:
             self.unrolled, self.mix = unrolled, compiled_mix
 

@@ -7,12 +7,15 @@ import sys
 import jax
 import numpy as np
 import pytest
+from scipy import integrate
 
 from implementations.jax_backend import chain as jax_chain
+from implementations.methods import METHODS
+from implementations.torch_backend import chain as torch_chain
 from tests.benchmarks import regress
 from tests.benchmarks.timing import Work, alternate, comparison, sized
 
-PBNN = "linear pbnn jax-cpu"
+CHAIN_MODULES = {"jax-cpu": jax_chain, "torch-cpu": torch_chain}
 STEP = "jax-cpu pbnn mnist to bare"
 
 
@@ -20,14 +23,71 @@ def baseline(tier):
     return json.loads((regress.BASELINES / f"{tier}.json").read_text(encoding="utf-8"))["rows"]
 
 
+def complaints_about(problem, method, backend):
+    return regress.judge_statistical(
+        regress.measure_statistical([(problem, method)], [backend]), baseline("statistical")
+    )
+
+
 @pytest.mark.slow
 def test_a_sampler_without_its_penalty_is_stopped_and_the_right_one_is_not(monkeypatch):
-    expected = baseline("statistical")
-    assert regress.judge_statistical(regress.measure_statistical(["pbnn"], ["jax-cpu"]), expected) == []
+    assert complaints_about("linear", "pbnn", "jax-cpu") == []
     monkeypatch.setitem(jax_chain.ACCEPTANCES, "penalty", lambda delta, variance, dof: -delta)
-    complaints = regress.judge_statistical(regress.measure_statistical(["pbnn"], ["jax-cpu"]), expected)
+    complaints = complaints_about("linear", "pbnn", "jax-cpu")
     assert any("acceptance" in complaint for complaint in complaints)
     assert any("variance" in complaint for complaint in complaints)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", CHAIN_MODULES)
+def test_a_softmax_gradient_off_by_a_tenth_is_stopped(monkeypatch, backend):
+    """Though MALA stays exact with any gradient: it accepts at another rate."""
+    right = CHAIN_MODULES[backend].losses_and_gradient
+
+    def wrong(*arguments):
+        losses, gradient = right(*arguments)
+        return losses, 1.1 * gradient
+
+    monkeypatch.setattr(CHAIN_MODULES[backend], "losses_and_gradient", wrong)
+    assert any("acceptance" in complaint for complaint in complaints_about("two_classes", "mala", backend))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", CHAIN_MODULES)
+def test_a_softmax_loss_off_by_a_tenth_misses_the_exact_answer(monkeypatch, backend):
+    right = CHAIN_MODULES[backend].point_losses
+    monkeypatch.setattr(CHAIN_MODULES[backend], "point_losses", lambda *arguments: 1.1 * right(*arguments))
+    complaints = complaints_about("two_classes", "full_mh", backend)
+    assert any("variance" in complaint and "exactly" in complaint for complaint in complaints)
+
+
+def test_chains_that_leave_the_finite_numbers_are_stopped(monkeypatch):
+    right = torch_chain.losses_and_gradient
+    monkeypatch.setattr(torch_chain, "losses_and_gradient", lambda *arguments: (None, -right(*arguments)[1]))
+    rows = regress.measure_statistical([("two_classes", "sgld")], ["torch-cpu"])
+    for expected in (baseline("statistical"), rows):
+        (complaint,) = regress.judge_statistical(rows, expected)
+        assert "diverged, chain" in complaint
+
+
+@pytest.mark.parametrize("weight", [40, 200])
+def test_the_posterior_of_the_log_odds_is_that_of_adaptive_quadrature(weight):
+    problem = regress.known_problem("two_classes")
+
+    def moments(places):
+        """The density, and its products with the intercept, the slope, and pairs of them."""
+        log_odds = places @ problem.features.T.astype(float)
+        chances = 1 / (1 + np.exp(np.where(problem.targets == 1, -log_odds, log_odds)))
+        # The prior of a difference of two N(0, 1); near its mode the likelihood is about e^(-w / 2).
+        density = np.exp(weight * (np.log(chances).mean(axis=1) + 0.5) - np.square(places).sum(axis=1) / 4)
+        pairs = np.einsum("ni,nj->nij", places, places).reshape(-1, 4)
+        return density[:, None] * np.concatenate([np.ones_like(places[:, :1]), places, pairs], axis=1)
+
+    integral = integrate.cubature(moments, [-6.0, -6.0], [6.0, 6.0], rtol=1e-8, atol=1e-14).estimate
+    mean, second = integral[1:3] / integral[0], integral[3:].reshape(2, 2) / integral[0]
+    found_mean, found_covariance = regress.log_odds_posterior(problem, weight)
+    np.testing.assert_allclose(found_mean, mean, rtol=1e-6)
+    np.testing.assert_allclose(found_covariance, second - np.outer(mean, mean), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.slow
@@ -44,6 +104,13 @@ def test_indices_drawn_by_shuffling_all_points_are_stopped(monkeypatch):
     monkeypatch.setattr(jax_chain, "draw_indices", shuffle)
     (complaint,) = regress.judge_timing(regress.measure_timing([STEP]), baseline("timing"))
     assert complaint.startswith(STEP)
+
+
+def test_both_known_problems_meet_every_kind_of_part():
+    assert regress.LIVELY["linear"].keys() == METHODS.keys()
+    for axis in ("estimate", "proposal", "gradient"):
+        of_classes = {getattr(METHODS[method], axis) for method in regress.LIVELY["two_classes"]}
+        assert of_classes == {getattr(method, axis) for method in METHODS.values()}
 
 
 @pytest.mark.parametrize("tier", regress.CODES)
@@ -65,15 +132,89 @@ def test_one_other_decision_or_evaluation_is_stopped():
 def test_a_bias_of_an_exact_method_is_stopped_even_when_the_baseline_has_it():
     row = {"acceptance": [0.3, 0.01], "shift": [0.0, 0.01], "variance": [1.1, 0.01], "confidence_gap": [0.0, 0.01]}
     (complaint,) = regress.judge_statistical({"linear mala jax-cpu": row}, {"linear mala jax-cpu": row})
-    assert "exactly 1.0" in complaint
+    assert "exactly 1 ±" in complaint
+
+
+@pytest.mark.parametrize("value", [[np.nan, 0.01], [1.0, np.nan], [1.0, np.inf], [np.inf, np.inf]])
+def test_what_is_not_a_number_is_stopped(value):
+    right = {"linear pbnn jax-cpu": {"variance": [1.0, 0.01]}}
+    assert regress.judge_statistical(right, right) == []
+    wrong = {"linear pbnn jax-cpu": {"variance": value}}
+    assert regress.judge_statistical(wrong, right) != []
+    assert regress.judge_statistical(right, wrong) != []
+    assert regress.judge_exact({"a": {"position": value}}, {"a": {"position": value}}) != []
+    steady = {"a": timed([2.0] * 10)}
+    assert regress.judge_timing({"a": {"ratio": np.nan}}, steady) != []
+    assert regress.judge_timing(steady, {"a": {"ratio": 2.0, "ratios": [2.0, *value]}}) != []
+
+
+def test_missing_values_are_stopped():
+    whole = {"linear pbnn jax-cpu": {"variance": [1.0, 0.01], "shift": [0.0, 0.01]}}
+    part = {"linear pbnn jax-cpu": {"variance": [1.0, 0.01]}}
+    for judge in (regress.judge_exact, regress.judge_statistical):
+        assert len(judge(part, whole)) == 1
+
+
+def timed(ratios):
+    (row,) = regress.together([{"a": {"ratio": ratio}} for ratio in ratios]).values()
+    return row
 
 
 def test_a_slowdown_counts_from_the_threshold_on():
-    expected = {"a": {"ratio": 2.0, "spread": 0.01}, "b": {"ratio": 2.0, "spread": 0.1}}
-    least, wide = 2.0 * regress.LEAST_SLOWDOWN, 2.0 * np.exp(regress.NUM_SPREADS * 0.1)
+    spread = np.exp(0.1 * np.array([1, -1] * 5) * np.sqrt(9 / 10))
+    expected = {"a": timed([2.0] * 10), "b": timed(2.0 * spread)}
+    # Of Student's t with nine degrees of freedom, 0.5 % are above 3.25.
+    least, wide = 2.0 * regress.LEAST_SLOWDOWN, 2.0 * np.exp(3.25 * np.sqrt(1.1) * 0.1)
     assert regress.judge_timing({"a": {"ratio": least - 0.01}, "b": {"ratio": wide - 0.01}}, expected) == []
     complaints = regress.judge_timing({"a": {"ratio": least + 0.01}, "b": {"ratio": wide + 0.01}}, expected)
     assert [complaint[0] for complaint in complaints] == ["a", "b"]
+
+
+def test_unchanged_timings_exceed_their_bound_at_the_stated_rate_and_a_doubling_does_nearly_always():
+    """Five rows; a spread so wide that the least slow-down plays no part, and one as it is."""
+    random = np.random.default_rng(0)
+
+    def share_stopped(spread, slowdown, count):
+        """Of simulated runs, by any of their rows, the first of which is slower."""
+        num_stopped = 0
+        for _ in range(count):
+            *repeats, last = np.exp(spread * random.normal(size=(regress.NUM_REPEATS + 1, 5)))
+            last[0] *= slowdown
+            kept = {name: timed(ratios) for name, ratios in zip("abcde", np.transpose(repeats), strict=True)}
+            rows = {name: {"ratio": ratio} for name, ratio in zip("abcde", last, strict=True)}
+            num_stopped += regress.judge_timing(rows, kept) != []
+        return num_stopped / count
+
+    rate = regress.FALSE_ALARMS["timing"]
+    assert abs(share_stopped(0.3, 1.0, 3000) - rate) < 3 * np.sqrt(rate / 3000)
+    assert share_stopped(0.08, 1.0, 500) <= rate
+    assert share_stopped(0.08, 2.0, 500) > 0.98
+
+
+def test_unchanged_statistics_are_stopped_at_the_stated_rate(monkeypatch):
+    """At a rate that a thousand gates can tell, or a little less: comparisons of the same value go together."""
+    random = np.random.default_rng(0)
+    monkeypatch.setitem(regress.FALSE_ALARMS, "statistical", 0.2)
+    kept = baseline("statistical")
+    truths = {
+        name: {key: (value, error) for key, (value, error) in row.items() if error > 0} for name, row in kept.items()
+    }
+    for name, row in truths.items():
+        if METHODS[name.split()[1]].target == "exact":
+            row |= {key: (truth, row[key][1]) for key, truth in regress.TRUTHS.items() if key in row}
+
+    def measured():
+        freedom = regress.CHAINS["chains"] - 1
+        return {
+            name: {
+                key: [random.normal(value, error), error * np.sqrt(random.chisquare(freedom) / freedom)]
+                for key, (value, error) in row.items()
+            }
+            for name, row in truths.items()
+        }
+
+    rate = np.mean([regress.judge_statistical(measured(), measured()) != [] for _ in range(1000)])
+    assert 0.13 < rate < 0.22
 
 
 def test_every_tier_has_its_exit_code_and_the_first_that_fails_decides(monkeypatch, capsys):
@@ -85,19 +226,99 @@ def test_every_tier_has_its_exit_code_and_the_first_that_fails_decides(monkeypat
     assert "pbnn: variance" in capsys.readouterr().err
 
 
+def test_a_tier_that_fails_is_not_hidden_by_a_later_one_that_measures_nothing(monkeypatch):
+    def check(tier, base):
+        if tier == "timing":
+            raise regress.NothingMeasured("no baseline")
+        return 3, ["pbnn: variance"]
+
+    monkeypatch.setattr(regress, "check", check)
+    assert regress.main(["--tiers", "timing", "statistical"]) == regress.NOTHING
+    assert regress.main(["--tiers", "statistical", "timing"]) == 3
+
+
 def test_nothing_measured_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr(regress, "in_fresh_process", lambda tier, root: {})
     assert regress.main(["--tiers", "exact"]) == regress.NOTHING
     monkeypatch.setattr(regress, "in_fresh_process", lambda tier, root: baseline(tier))
     assert regress.main(["--tiers", "exact"]) == 0
-    monkeypatch.setattr(regress, "BASELINES", regress.ROOT / "results" / "no-such-folder")
+    monkeypatch.setattr(regress, "BASELINES", tmp_path)
     assert regress.main(["--tiers", "exact"]) == regress.NOTHING
-    assert regress.main(["--tiers", "speed"]) == regress.NOTHING
 
 
-def test_an_unknown_base_commit_is_an_error(monkeypatch):
-    monkeypatch.setattr(regress, "in_fresh_process", lambda tier, root: baseline(tier))
+@pytest.mark.parametrize("words", ["--tiers speed", "--refresh --base HEAD", "--tiers exact timing --write rows.json"])
+def test_a_command_that_makes_no_sense_is_an_error(words):
+    assert regress.main(words.split()) == regress.NOTHING
+
+
+@pytest.mark.parametrize(
+    "content", ["", '{"rows": {"linear', "[]", '{"rows": {}}', '{"rows": {"a": {"position": [NaN]}}}', '{"rows": 7}']
+)
+def test_a_broken_baseline_is_an_error_that_says_so(monkeypatch, tmp_path, capsys, content):
+    monkeypatch.setattr(regress, "BASELINES", tmp_path)
+    for tier in regress.CODES:
+        (tmp_path / f"{tier}.json").write_text(content)
+        assert regress.main(["--tiers", tier]) == regress.NOTHING
+        assert f"{tier}.json is broken" in capsys.readouterr().err
+
+
+def test_a_timing_baseline_of_another_processor_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(regress, "BASELINES", tmp_path)
+    monkeypatch.setattr(regress, "in_fresh_process", lambda tier, root: {"a": {"ratio": 2.0}})
+    origin = regress._origin()
+    for cpu, is_named in ((origin["cpu"], False), ("Other 9000", True)):
+        content = {"rows": {"a": timed([2.0] * 10)}, **origin, "cpu": cpu}
+        (tmp_path / "timing.json").write_text(json.dumps(content))
+        assert regress.main(["--tiers", "timing"]) == 0
+        assert ("Other 9000" in capsys.readouterr().err) == is_named
+
+
+def test_what_was_slow_once_is_measured_again(monkeypatch):
+    monkeypatch.setattr(regress, "read_baseline", lambda tier: {"a": timed([2.0] * 10), "b": timed([2.0] * 10)})
+    runs = [{"a": {"ratio": 9.0}, "b": {"ratio": 9.0}}, {"a": {"ratio": 2.0}, "b": {"ratio": 8.0}}]
+    monkeypatch.setattr(regress, "in_fresh_process", lambda tier, root: runs.pop(0))
+    count, (complaint,) = regress.check("timing", None)
+    assert count == 2
+    assert complaint.startswith("b: ratio 9")
+
+
+def test_a_refresh_that_would_not_pass_its_own_gate_writes_nothing(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(regress, "BASELINES", tmp_path)
+    rows = {"linear mala jax-cpu": {"variance": [1.0, 0.01]}}
+    monkeypatch.setattr(regress, "in_fresh_process", lambda tier, root: rows)
+    assert regress.main(["--refresh", "--tiers", "statistical"]) == 0
+    written = (tmp_path / "statistical.json").read_text()
+    assert json.loads(written)["rows"] == rows
+    for value in (1.2, np.nan):
+        rows["linear mala jax-cpu"] = {"variance": [value, 0.01]}
+        assert regress.main(["--refresh", "--tiers", "statistical"]) == regress.CODES["statistical"]
+        assert "exactly 1" in capsys.readouterr().err
+    rows.clear()
+    assert regress.main(["--refresh", "--tiers", "statistical"]) == regress.NOTHING
+    assert (tmp_path / "statistical.json").read_text() == written
+
+
+def test_an_unknown_base_commit_is_an_error(monkeypatch, capsys):
+    monkeypatch.setattr(regress, "read_baseline", lambda tier: {"a": timed([2.0] * 10)})
     assert regress.main(["--tiers", "timing", "--base", "no-such-commit"]) == regress.NOTHING
+    assert "no-such-commit" in capsys.readouterr().err
+
+
+def test_a_base_that_the_benchmarks_cannot_run_on_is_named_in_one_line(monkeypatch, capsys):
+    measure = regress.in_fresh_process
+
+    def in_fresh_process(tier, root):
+        if root == regress.ROOT:
+            return {"a": {"ratio": 2.0}}
+        (root / "implementations" / "backends.py").unlink()
+        return measure(tier, root)
+
+    monkeypatch.setattr(regress, "read_baseline", lambda tier: {"a": timed([2.0] * 10)})
+    monkeypatch.setattr(regress, "in_fresh_process", in_fresh_process)
+    assert regress.main(["--tiers", "timing", "--base", "HEAD"]) == regress.NOTHING
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--base HEAD: older than the benchmarks can measure" in line
+    assert "No module named 'implementations.backends'" in line
 
 
 def test_the_ratio_is_per_unit_and_of_the_same_round():

@@ -335,16 +335,46 @@ class TestTheCommand:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 def test_compiled_torch_steps_are_the_eager_ones(problem):
-    """With gradients and mini-batches, and an end that does not fill a compiled piece."""
-    given = {"num_steps": 60_000, "batch_size": 5, "dtype": "float64", "thin": 1}
-    job = make_job(problem("linear"), "sgld", "torch-cpu", **given)
+    """With hidden layers, gradients and both kinds of mini-batches, an end that does not fill a compiled piece, and a
+    resumed run."""
+    given = {"num_steps": 60_000, "batch_size": 5, "num_batches": 5, "step_size": 1e-7, "preconditioner": "none"}
+    job = make_job(
+        problem("regression", stochastic="all"), "pbnn_mala", "torch-cpu", dtype="float64", thin=3, chains=2, **given
+    )
+    start = np.tile(job.problem.map, (2, 1))
     trails = []
     for is_compiled in (False, True):
         sampler = build_sampler("torch-cpu", job.problem, job.method, job.settings)
-        carry = sampler.start(np.zeros((2, 2)), 0)
+        carry = sampler.start(start, 0)
         if is_compiled:
             sampler.compile(carry)
             assert sampler.unrolled is not None
-        trails.append(sampler.advance(carry, 77)[1])
+        carry, first = sampler.advance(carry, 78)
+        if is_compiled:
+            carry = sampler.from_arrays(sampler.to_arrays(carry))
+        _, second = sampler.advance(carry, 30)
+        trails.append([np.concatenate(parts, axis=1) for parts in zip(first, second, strict=True)])
     eager, compiled = trails
-    np.testing.assert_allclose(compiled.positions, eager.positions, rtol=1e-9, atol=1e-12)
+    assert 0 < eager[1].mean() < 1
+    for expected, found in zip(eager, compiled, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_a_compiler_that_fails_costs_speed_only(problem, monkeypatch):
+    def fail(*arguments):
+        raise AssertionError("no such instruction")
+
+    monkeypatch.setattr("torch._inductor.compile", fail)
+    job = make_job(problem("linear"), "sgld", "torch-cpu", num_steps=60_000, batch_size=5)
+    sampler = build_sampler("torch-cpu", job.problem, job.method, job.settings)
+    carry = sampler.start(np.zeros((job.settings.chains, 2)), 0)
+    with pytest.warns(UserWarning, match="no such instruction"):
+        sampler.compile(carry)
+    assert np.isfinite(sampler.advance(carry, 10)[1].positions).all()
+
+
+def test_start_points_that_are_not_as_many_as_the_chains_are_refused(problem):
+    job = make_job(problem("linear"), "sgld", "torch-cpu", batch_size=5)
+    sampler = build_sampler("torch-cpu", job.problem, job.method, job.settings)
+    with pytest.raises(ValueError, match="5 start points"):
+        sampler.start(np.zeros((5, 2)), 0)
