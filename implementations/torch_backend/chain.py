@@ -242,12 +242,8 @@ class TorchSampler:
             return Trail(State(*tensors[:num_parts]), *tensors[num_parts:])
 
         tensors = flat(self.data, self.factor, state, noise, step_sizes)
-        options = {
-            # No Python between the loops of a step.
-            "cpp_wrapper": self.device.type == "cpu",
-            # Indices are below the number of points, and classes below that of outputs, by construction.
-            "assert_indirect_indexing": False,
-        }
+        # No Python between the loops of a step.
+        options = {"cpp_wrapper": self.device.type == "cpu"}
         compiled = compile_graph(make_fx(flat_steps, tracing_mode="fake")(*tensors), tensors, options)
         return steps
 
@@ -283,7 +279,10 @@ class TorchSampler:
             draw_noise(generator, shape, self.factor, self.problem, self.method, self.settings, mix=compiled_mix)
         except Exception as error:
             # No C++ compiler, say, or any other of a compiler's many ways to fail: a slow run is better than none.
-            warnings.warn(f"the steps could not be compiled and run eagerly: {error}", stacklevel=2)
+            reason = next(iter(str(error).splitlines()), "no reason given")
+            warnings.warn(
+                f"the steps could not be compiled and run eagerly ({type(error).__name__}: {reason})", stacklevel=2
+            )
         else:
             self.unrolled, self.mix = unrolled, compiled_mix
 
