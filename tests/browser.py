@@ -53,16 +53,21 @@ class Browser:
         """The text of the page as a person sees it."""
         return self.driver.execute_script("return document.body ? document.body.innerText : ''")
 
-    def wait_for_text(self, *texts: str, seconds: float = 30.0) -> str:
-        """The page's text when all of these stand in it."""
+    def wait_for_text(self, *texts: str | tuple[str, ...], seconds: float = 30.0) -> str:
+        """The page's text when all of these stand in it, of a tuple at least one."""
         from selenium.common.exceptions import TimeoutException
         from selenium.webdriver.support.ui import WebDriverWait
 
+        def missing() -> list[str | tuple[str, ...]]:
+            page = self.text()
+            return [
+                text for text in texts if not any(form in page for form in ([text] if isinstance(text, str) else text))
+            ]
+
         try:
-            WebDriverWait(self.driver, seconds).until(lambda _: all(text in self.text() for text in texts))
+            WebDriverWait(self.driver, seconds).until(lambda _: not missing())
         except TimeoutException:
-            missing = [text for text in texts if text not in self.text()]
-            raise AssertionError(f"not on the page after {seconds} s: {missing}; it says:\n{self.text()}") from None
+            raise AssertionError(f"not on the page after {seconds} s: {missing()}; it says:\n{self.text()}") from None
         return self.text()
 
     def click(self, xpath: str, seconds: float = 30.0) -> None:

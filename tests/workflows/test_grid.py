@@ -699,7 +699,7 @@ def test_the_smoke_study_meets_three_tasks_five_methods_and_a_missing_device():
     assert {run.backend for run in study.runs} >= {"jax-cpu", "torch-cpu", "jax-gpu"}
 
 
-def test_the_paper_study_covers_every_method_every_backend_and_three_seeds():
+def test_the_paper_study_covers_every_method_every_backend_and_three_seeds_at_least():
     study = load_study(SCHEMA.parents[1] / "studies" / "paper.yaml")
     # Tasks of another size are there for the cost of a step, which a few methods tell.
     by_task = {label: methods for label, methods in methods_by_task(study).items() if "points" not in label}
@@ -710,7 +710,7 @@ def test_the_paper_study_covers_every_method_every_backend_and_three_seeds():
         assert {run.backend for run in study.runs if run.method == method} == set(BACKENDS)
     for label in by_task:
         for method in by_task[label]:
-            assert {run.seed for run in study.runs if (run.variant.label, run.method) == (label, method)} == {0, 1, 2}
+            assert {run.seed for run in study.runs if (run.variant.label, run.method) == (label, method)} >= {0, 1, 2}
 
 
 FIGURES = [

@@ -1,6 +1,7 @@
 """A study and an MLflow server that was down: the study is told to its end, caught up with, and read in a browser."""
 
 import json
+import math
 
 import pandas as pd
 import pytest
@@ -104,9 +105,14 @@ def assert_the_comparison_has_the_methods(browser, address, experiment, runs):
     names = [run.info.run_name for run in compared]
     browser.wait_for_text("Run details", *names, "acceptance_rate", "ece", "wall_clock_s", "with_interval/ece_low")
     values = [run.data.metrics[name] for run in compared for name in ("acceptance_rate", "ece", "wall_clock_s")]
-    browser.wait_for_text(*map(shortened, values))
+    browser.wait_for_text(*map(rounded, values))
 
 
 def shortened(value: float) -> str:
     """The first digits of a number: pages round the rest as they like."""
     return f"{value:.6f}"[:4]
+
+
+def rounded(value: float) -> tuple[str, ...]:
+    """A number with three decimals and no zeros at their end, rounded down or up."""
+    return tuple(f"{whole / 1000:.3f}".rstrip("0") for whole in (math.floor(1000 * value), math.ceil(1000 * value)))
