@@ -10,9 +10,8 @@ for the arrays of all three.
 """
 
 import math
-from typing import TypeVar
-
-Integers = TypeVar("Integers")
+from collections.abc import Callable
+from typing import Any
 
 #: Mixes both halves four times each. Two of each would already be a pseudo-random permutation for an ideal round
 #: function (Luby and Rackoff); the rest is margin for a cheap one.
@@ -38,17 +37,17 @@ def domain(num_points: int) -> tuple[int, int]:
     return -(-num_points // columns), columns
 
 
-def in_python(first, last, body, value):  # type: ignore[no-untyped-def]
+def in_python(first: int, last: int, body: Callable[[int, Any], Any], value: Any) -> Any:
     """A loop in the manner of ``jax.lax.fori_loop``."""
     for number in range(first, last):
         value = body(number, value)
     return value
 
 
-def mix(row, column, keys, rows: int, columns: int, loop=in_python):  # type: ignore[no-untyped-def]
+def mix(row: Any, column: Any, keys: Any, rows: int, columns: int, loop: Callable[..., Any] = in_python) -> Any:
     """The images of the pairs (row, column), both (…, n), under the permutations of ``keys`` (…, NUM_ROUNDS)."""
 
-    def two_rounds(number, pair):  # type: ignore[no-untyped-def]
+    def two_rounds(number: Any, pair: tuple[Any, Any]) -> tuple[Any, Any]:
         row, column = pair
         row = _add(row, _hash(column, keys[..., 2 * number, None], rows), rows)
         column = _add(column, _hash(row, keys[..., 2 * number + 1, None], columns), columns)
@@ -57,13 +56,13 @@ def mix(row, column, keys, rows: int, columns: int, loop=in_python):  # type: ig
     return loop(0, NUM_ROUNDS // 2, two_rounds, (row, column))
 
 
-def _add(left, right, size: int):  # type: ignore[no-untyped-def]
+def _add(left: Any, right: Any, size: int) -> Any:
     """(left + right) mod size for numbers below size, without a division."""
     difference = left + right - size
     return difference + ((difference >> 31) & size)
 
 
-def _hash(value, key, size: int):  # type: ignore[no-untyped-def]
+def _hash(value: Any, key: Any, size: int) -> Any:
     """A number below ``size``: MurmurHash3's finaliser of the keyed value, scaled from its 15 best bits."""
     mixed = (value ^ key) * -2048144789  # 0x85EBCA6B as a signed integer
     mixed = (mixed ^ ((mixed >> 13) & 0x7FFFF)) * -1028477387  # 0xC2B2AE35
