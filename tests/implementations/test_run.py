@@ -330,6 +330,30 @@ class TestTheCommand:
             assert method.summary in text
 
 
+@pytest.mark.parametrize("backend", CPU)
+def test_a_kept_draw_is_the_last_of_its_stride_and_its_means_are_over_the_stride(problem, backend):
+    """The same steps with every one of them kept tell what strides of seven have to leave, over two chunks."""
+    thinned, every = (
+        build_sampler(backend, job.problem, job.method, job.settings)
+        for job in (
+            make_job(problem("linear"), "pbnn", backend, thin=thin, num_steps=700, batch_size=5, num_batches=4)
+            for thin in (7, 1)
+        )
+    )
+    start = np.tile(problem("linear").map, (thinned.settings.chains, 1))
+    carries = [sampler.start(start, 0) for sampler in (thinned, every)]
+    for num_steps in (252, 35):
+        carries[0], found = thinned.advance(carries[0], num_steps)
+        carries[1], steps = every.advance(carries[1], num_steps)
+        np.testing.assert_array_equal(found.positions, steps.positions[:, 6::7])
+        assert 0 < steps.acceptance.mean() < 1
+        for means, values in ((found.acceptance, steps.acceptance), (found.variance, steps.variance)):
+            np.testing.assert_allclose(means, values.reshape(len(values), -1, 7).mean(axis=-1), rtol=1e-5)
+        # A step that moved has been accepted, and the others have not.
+        has_moved = (np.diff(steps.positions, axis=1) != 0).any(axis=-1)
+        np.testing.assert_array_equal(has_moved, steps.acceptance[:, 1:] == 1)
+
+
 @pytest.mark.slow
 # Of torch's own making.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
