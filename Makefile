@@ -95,8 +95,9 @@ ui: setup  ## show the tracked runs in MLflow's pages, on this machine only
 	MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false MLFLOW_BACKEND_STORE_URI="$${MLFLOW_TRACKING_URI:-sqlite:///results/mlflow.db}" \
 	$(python) -m mlflow ui --host 127.0.0.1 --workers 1 $(ARGS)
 
-publish: setup  ## keep the report of the finished paper study with the code, and show it in the README
+publish: setup  ## keep the finished paper study's report and MLflow's pages with the code, and show them in the README; needs chromium
 	$(python) -m reports.publish --study paper $(ARGS)
+	$(python) -m tests.mlflow_pages results/mlflow.db paper reports/published/paper
 	$(python) -m workflows.readme
 
 # A scratch environment gets the dependencies of pyproject.toml in their newest versions, and what came is written down.
