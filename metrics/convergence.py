@@ -48,7 +48,7 @@ def convergence(traces: np.ndarray) -> Convergence:
     # Where nearly all draws equal the largest no quantile cuts off a tail, and arviz would return the number of draws.
     tailed = [trace for trace in varying if np.quantile(trace, 0.05) < trace.max()]
 
-    arviz = _import_arviz()
+    arviz = import_arviz()
     is_stuck = any(np.ptp(trace.reshape(2 * num_chains, -1), axis=1).max() == 0 for trace in varying)
     r_hat = None if num_chains == 1 or is_stuck else _worst_r_hat(arviz, varying)
     bulk = [float(arviz.ess(trace, method="bulk")) for trace in varying]
@@ -80,11 +80,16 @@ def _worst_r_hat(arviz: Any, traces: list[np.ndarray]) -> float:
         return max(float(arviz.rhat(trace)) for trace in traces)
 
 
-def _import_arviz() -> Any:
+def import_arviz() -> Any:
     """Imported where it is used: it costs two to four seconds, and no part of it comes without the rest."""
     with warnings.catch_warnings():
         # Announces, once a day, that a later version will be organised differently.
         warnings.simplefilter("ignore", FutureWarning)
-        import arviz
+        try:
+            import arviz
+        except FileNotFoundError:
+            # It keeps the day in a file, and processes that do so at the same moment take it from each other. The one
+            # that came too late finds it there.
+            import arviz
 
     return arviz

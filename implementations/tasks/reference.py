@@ -202,8 +202,9 @@ def _predictive(problem: Problem, draws: np.ndarray) -> tuple[np.ndarray, np.nda
 
 def _diagnostics(probes: np.ndarray, log_likelihood: np.ndarray) -> tuple[float, float, float]:
     """The worst R-hat, bulk ESS and tail ESS of predictions (chains, draws, points, outputs) and the log likelihood."""
-    import arviz
+    from metrics.convergence import import_arviz
 
+    arviz = import_arviz()
     quantities = np.concatenate([probes.reshape(*log_likelihood.shape, -1), log_likelihood[:, :, None]], axis=-1)
     chains = arviz.convert_to_dataset({"quantity": quantities})
     rhat, bulk, tail = arviz.rhat(chains), arviz.ess(chains, method="bulk"), arviz.ess(chains, method="tail")

@@ -1,12 +1,16 @@
 """Convergence of chains whose effective sample size is known, and of chains that have none."""
 
 import json
+import os
+import subprocess
+import sys
+import tempfile
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 
-from metrics.convergence import convergence
+from metrics.convergence import convergence, import_arviz
 
 SHAPE = (4, 2000, 12)
 
@@ -35,9 +39,31 @@ def test_ess_of_autoregressive_chains_is_the_known_one(correlation):
     assert found.reason is None
 
 
-def test_the_worst_r_hat_and_least_ess_are_those_of_arviz():
-    import arviz
+def test_arviz_can_be_imported_by_a_process_that_another_has_just_overtaken():
+    """arviz writes its file of the day, then moves it into place; in between another process has moved it."""
+    program = """
+import sys
+from pathlib import Path
+from metrics.convergence import import_arviz
 
+replace = Path.replace
+
+def overtaken(path, target):
+    Path.replace = replace
+    replace(path, target)
+    return replace(path, target)
+
+Path.replace = overtaken
+import_arviz()
+assert Path.replace is replace, "arviz has moved no file, so this test tests nothing"
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"XDG_CACHE_HOME": folder}
+        subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
+def test_the_worst_r_hat_and_least_ess_are_those_of_arviz():
+    arviz = import_arviz()
     traces = autoregressive(0.5, shape=(3, 200, 4))
     traces[0, :, 2] += 1
     traces[1, :, 3] *= 4

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 
-import arviz
 import numpy as np
 import pytest
 from scipy import signal
@@ -12,6 +11,7 @@ from implementations.names import SettingError
 from implementations.tasks import reference as module
 from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.reference import Reference, predictions, reference
+from metrics.convergence import import_arviz
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,7 @@ def test_the_monte_carlo_error_of_a_prediction_is_that_of_arviz(problem) -> None
     draws = prepared.map + signal.lfilter([1], [1, -0.5], noise, axis=1)[:, 100:]
     mean, sd, mcse = module._predictive(prepared, draws)
     values = predictions(prepared, draws, prepared.test_features)
+    arviz = import_arviz()
     expected = arviz.mcse(arviz.convert_to_dataset({"value": values}))["value"].values
     # 80 batches know their own spread to 8 per cent; ignoring the autocorrelation would be off by 42.
     np.testing.assert_allclose(mcse, expected, rtol=0.3)
