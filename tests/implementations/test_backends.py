@@ -1,0 +1,36 @@
+"""One thread, and flags of XLA that all count, those of the user last."""
+
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+from implementations.backends import use_one_thread
+
+# Twice, as a process with several samplers does.
+use_one_thread("jax-cpu")
+use_one_thread("jax-cpu")
+
+import jax
+
+jax.jit(lambda x: x + 1)(1.0).block_until_ready()
+"""
+
+
+def flags_in_use(folder, given):
+    """What XLA compiled with, as it wrote it down itself; values that are its defaults are left out."""
+    environment = os.environ | {"XLA_FLAGS": f"{given} --xla_dump_to={folder}", "JAX_ENABLE_COMPILATION_CACHE": "false"}
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True, env=environment)
+    return "".join(path.read_text() for path in folder.glob("*debug_options"))
+
+
+def test_xla_takes_every_flag(tmp_path):
+    found = flags_in_use(tmp_path, "")
+    assert "xla_cpu_multi_thread_eigen: false" in found
+    assert "xla_backend_optimization_level: 2" in found
+
+
+def test_a_flag_of_the_user_stays(tmp_path):
+    found = flags_in_use(tmp_path, "--xla_backend_optimization_level=1 --xla_cpu_multi_thread_eigen=false")
+    assert "xla_backend_optimization_level: 1" in found
+    assert "xla_cpu_multi_thread_eigen: false" in found
