@@ -48,6 +48,11 @@ class Method:
         """Does the cost of a step stay the same when the data grow?"""
         return self.estimate != "all" and self.gradient != "all"
 
+    @property
+    def draws_points(self) -> bool:
+        """Does a step draw mini-batches, of losses or of a gradient?"""
+        return self.estimate == "batches" or self.gradient == "batch"
+
 
 METHODS: dict[str, Method] = {
     "full_mh": Method(
@@ -256,7 +261,7 @@ class Settings:
 def setting_names(method: Method) -> list[str]:
     """The settings a method has, in the order of SETTINGS."""
     absent = set()
-    if method.weight != "batch" and method.estimate != "batches" and method.gradient != "batch":
+    if method.weight != "batch" and not method.draws_points:
         absent.add("batch_size")
     if method.estimate != "batches":
         absent.add("num_batches")
@@ -348,6 +353,11 @@ def _check_together(method: Method, settings: Settings, task: str, num_points: i
         raise SettingError(
             f"num_steps = {settings.num_steps} keeps no draw with thin = {settings.thin}; raise one, lower the other"
         )
+
+
+def evaluates_all(method: Method, settings: Settings) -> bool:
+    """Does a step evaluate all points? For the oracle's variance any method does."""
+    return not method.is_minibatch or settings.variance == "oracle"
 
 
 def points_of_delta(settings: Settings) -> int:

@@ -16,13 +16,21 @@ from implementations.jax_backend.minibatch import (
     estimate_of_all,
     estimate_of_batches,
     known_variance,
+    take_points,
 )
 from implementations.jax_backend.proposals import langevin, langevin_log_ratio, random_walk, scale_by
-from implementations.memory import use_large_pages
-from implementations.methods import METHODS, Settings, degrees_of_freedom, points_of_delta
+from implementations.memory import rows_of, use_large_pages
+from implementations.methods import METHODS, Settings, degrees_of_freedom, evaluates_all, points_of_delta
 from implementations.schedule import block_steps, chunk_steps
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.tasks.problem import Problem
+
+
+class Points(NamedTuple):
+    """The data in the forms that steps read; the one that a method does not read is empty."""
+
+    together: Data  # to evaluate all of them
+    rows: Array  # (N, columns): to draw mini-batches from (implementations.memory)
 
 
 class State(NamedTuple):
@@ -55,7 +63,7 @@ class StepInfo(NamedTuple):
 class Step(NamedTuple):
     """A method on a problem, as pure functions."""
 
-    visit: Callable[[Array, Data], State]
+    visit: Callable[[Array, Points], State]
     consider: Callable[..., tuple[State, StepInfo]]
     move: Callable[..., tuple[State, StepInfo, Array]]
 
@@ -66,18 +74,19 @@ def build_step(problem: Problem, method_name: str, settings: Settings) -> Step:
     weight = problem.target_weight(settings.weight, settings.batch_size)
     dof = degrees_of_freedom(settings)
     accept = ACCEPTANCES[method.acceptance]
+    num_features = problem.layers[0][0]
 
-    def visit(position: Array, data: Data) -> State:
+    def visit(position: Array, points: Points) -> State:
         """The state at a position, with what the method keeps of it."""
         nothing = position[:, :0]
         losses = gradient = nothing
         if method.gradient == "all":
-            losses, gradient = losses_and_gradient(position, data, weight, problem)
+            losses, gradient = losses_and_gradient(position, points.together, weight, problem)
         elif method.estimate == "all":
-            losses = point_losses(position, data, problem)
+            losses = point_losses(position, points.together, problem)
         return State(position, losses if method.estimate == "all" else nothing, gradient)
 
-    def gradient_with(data: Data, noise: Noise) -> Callable[[State], Array]:
+    def gradient_with(points: Points, noise: Noise) -> Callable[[State], Array]:
         """The gradient of the proposal: of all points, or of this step's own mini-batch.
 
         The same mini-batch serves the way there and the way back, and no loss difference sees it: it is auxiliary
@@ -85,46 +94,49 @@ def build_step(problem: Problem, method_name: str, settings: Settings) -> Step:
         """
         if method.gradient == "all":
             return lambda state: state.gradient
-        batch = data.take(noise.gradient_indices)
+        batch = take_points(points.rows, noise.gradient_indices, num_features)
         return lambda state: losses_and_gradient(state.position, batch, weight, problem)[1]
 
-    def loss_difference(state: State, arrived: State, data: Data, noise: Noise) -> tuple[Array, Array]:
+    def loss_difference(state: State, arrived: State, points: Points, noise: Noise) -> tuple[Array, Array]:
         """delta, the estimate of U(theta') - U(theta), and its variance."""
         log_prior_drop = log_prior(state.position, problem) - log_prior(arrived.position, problem)
         if method.estimate == "all":
             return estimate_of_all(arrived.losses - state.losses, log_prior_drop, weight)
         chains, num_batches, batch_size = noise.indices.shape
         pair = jnp.stack([state.position, arrived.position], axis=1)
-        losses = point_losses(pair, data.take(noise.indices.reshape(chains, 1, -1)), problem)
+        batches = take_points(points.rows, noise.indices.reshape(chains, 1, -1), num_features)
+        losses = point_losses(pair, batches, problem)
         differences = (losses[:, 1] - losses[:, 0]).reshape(noise.indices.shape)
         delta, variance = estimate_of_batches(
             differences, log_prior_drop, weight, problem.num_points, settings.variance or "points"
         )
         if settings.variance == "oracle":
-            everything = point_losses(arrived.position, data, problem) - point_losses(state.position, data, problem)
-            variance = known_variance(everything, weight, num_batches * batch_size)
+            before, after = (point_losses(place.position, points.together, problem) for place in (state, arrived))
+            variance = known_variance(after - before, weight, num_batches * batch_size)
         return delta, variance
 
     def consider(
-        data: Data, factor: Array, state: State, noise: Noise, step_size: Array, is_audit: bool = False
+        points: Points, factor: Array, state: State, noise: Noise, step_size: Array, is_audit: bool = False
     ) -> tuple[State, StepInfo]:
         """Propose a move and weigh it (paper: Algorithm 1, steps a to d)."""
         log_ratio = delta = variance = jnp.zeros_like(noise.log_uniforms)
         if method.proposal == "random_walk":
-            arrived = visit(random_walk(state.position, noise.moves, step_size), data)
+            arrived = visit(random_walk(state.position, noise.moves, step_size), points)
         else:
-            gradient = gradient_with(data, noise)
+            gradient = gradient_with(points, noise)
             there = gradient(state)
-            arrived = visit(langevin(state.position, there, factor, noise.moves, step_size), data)
+            arrived = visit(langevin(state.position, there, factor, noise.moves, step_size), points)
             if method.acceptance != "always" or is_audit:
                 log_ratio = langevin_log_ratio(there, gradient(arrived), factor, noise.normals, step_size)
         if method.estimate != "none":
-            delta, variance = loss_difference(state, arrived, data, noise)
+            delta, variance = loss_difference(state, arrived, points, noise)
         return arrived, StepInfo(log_ratio, delta, variance, log_ratio + accept(delta, variance, dof))
 
-    def move(data: Data, factor: Array, state: State, noise: Noise, step_size: Array) -> tuple[State, StepInfo, Array]:
+    def move(
+        points: Points, factor: Array, state: State, noise: Noise, step_size: Array
+    ) -> tuple[State, StepInfo, Array]:
         """Go or stay (paper: Algorithm 1, steps e and f); a ratio that is not a number stays."""
-        arrived, info = consider(data, factor, state, noise, step_size)
+        arrived, info = consider(points, factor, state, noise, step_size)
         is_accepted = noise.log_uniforms < info.log_accept
         state = jax.tree.map(lambda new, old: jnp.where(is_accepted[:, None], new, old), arrived, state)
         return state, info, is_accepted
@@ -170,11 +182,11 @@ class JaxSampler:
         self.block_steps = block_steps(METHODS[method], settings, problem.num_parameters)
         weight = problem.target_weight(settings.weight, settings.batch_size)
         with self._precision():
-            self.data = Data(self._put(problem.features), self._put(problem.targets))
+            self.points = Points(
+                self._together(problem.num_points if evaluates_all(METHODS[method], settings) else 0),
+                self._rows(problem.num_points if METHODS[method].draws_points else 0),
+            )
             self.factor = self._put(preconditioner_factor(problem, weight, settings.preconditioner))
-        if device.platform == "cpu":
-            for array in self.data:
-                use_large_pages(array.unsafe_buffer_pointer(), array.nbytes)
         self._advance: Callable[..., Any] = jax.jit(self._chunk, donate_argnums=2)
 
     def _precision(self) -> Any:
@@ -184,7 +196,17 @@ class JaxSampler:
         is_integer = np.issubdtype(array.dtype, np.integer)
         return jax.device_put(np.asarray(array, np.int32 if is_integer else self.settings.dtype), self.device)
 
-    def _chunk(self, data: Data, factor: Array, carry: Carry, num_steps: Array) -> tuple[Carry, tuple[Array, ...]]:
+    def _together(self, num_points: int) -> Data:
+        return Data(self._put(self.problem.features[:num_points]), self._put(self.problem.targets[:num_points]))
+
+    def _rows(self, num_points: int) -> Array:
+        features, targets = self.problem.features[:num_points], self.problem.targets[:num_points]
+        rows = self._put(rows_of(features, targets, self.settings.dtype))
+        if self.device.platform == "cpu":
+            use_large_pages(rows.unsafe_buffer_pointer(), rows.nbytes)
+        return rows
+
+    def _chunk(self, points: Points, factor: Array, carry: Carry, num_steps: Array) -> tuple[Carry, tuple[Array, ...]]:
         """Blocks of steps: the noise of a block is drawn at once, its steps run one after the other."""
         settings, thin = self.settings, self.settings.thin
         chains, num_parameters = carry.state.position.shape
@@ -194,7 +216,7 @@ class JaxSampler:
             carry, positions, acceptance, variance = loop
             noise = jax.tree.map(lambda array: array[number], noise)
             state, info, is_accepted = self.step.move(
-                data, factor, carry.state, noise, decayed_step(settings, carry.num_steps)
+                points, factor, carry.state, noise, decayed_step(settings, carry.num_steps)
             )
             is_finite = jnp.isfinite(state.position).all(axis=-1)
             # Every step writes into the slot of its stride; the last of them stays. Warm-up may run past the slots of
@@ -225,19 +247,19 @@ class JaxSampler:
 
     def start(self, positions: np.ndarray, seed: int) -> Carry:
         with self._precision(), jax.default_device(self.device):
-            state = jax.jit(self.step.visit)(self._put(positions), self.data)
+            state = jax.jit(self.step.visit)(self._put(positions), self.points)
             zeros = jnp.zeros(len(positions), jnp.int32)
             return Carry(state, jax.random.key(seed), jnp.int32(0), jnp.int32(0), zeros)
 
     def compile(self, carry: Carry) -> None:
         with self._precision():
             self._advance = (
-                jax.jit(self._chunk, donate_argnums=2).lower(self.data, self.factor, carry, np.int32(0)).compile()
+                jax.jit(self._chunk, donate_argnums=2).lower(self.points, self.factor, carry, np.int32(0)).compile()
             )
 
     def advance(self, carry: Carry, num_steps: int) -> tuple[Carry, Draws]:
         with self._precision():
-            carry, kept = self._advance(self.data, self.factor, carry, np.int32(num_steps))
+            carry, kept = self._advance(self.points, self.factor, carry, np.int32(num_steps))
             jax.block_until_ready((carry, kept))
         num_draws = num_steps // self.settings.thin
         return carry, Draws(*(np.asarray(array)[:num_draws].swapaxes(0, 1) for array in kept))
@@ -249,12 +271,12 @@ class JaxSampler:
         weight = self.problem.target_weight(self.settings.weight, self.settings.batch_size)
         count = points_of_delta(self.settings)
 
-        def one(data: Data, factor: Array, key: Array, position: Array, step: Array) -> dict[str, Array]:
+        def one(points: Points, factor: Array, key: Array, position: Array, step: Array) -> dict[str, Array]:
             noise = draw_noise(key, (1,), factor, self.problem, self.method, self.settings)
-            state = self.step.visit(position[None], data)
+            state = self.step.visit(position[None], points)
             step_size = decayed_step(self.settings, step)
-            arrived, info = self.step.consider(data, factor, state, noise, step_size, is_audit=True)
-            before, after = (point_losses(place.position, data, self.problem) for place in (state, arrived))
+            arrived, info = self.step.consider(points, factor, state, noise, step_size, is_audit=True)
+            before, after = (point_losses(place.position, points.together, self.problem) for place in (state, arrived))
             drop = log_prior(state.position, self.problem) - log_prior(arrived.position, self.problem)
             true_delta, _ = estimate_of_all(after - before, drop, weight)
             true_variance = known_variance(after - before, weight, count) if count else jnp.zeros_like(true_delta)
@@ -269,13 +291,14 @@ class JaxSampler:
             }
 
         @jax.jit
-        def every(data: Data, factor: Array, *moves: Array) -> dict[str, Array]:
-            return jax.lax.map(lambda move: one(data, factor, *move), moves)
+        def every(points: Points, factor: Array, *moves: Array) -> dict[str, Array]:
+            return jax.lax.map(lambda move: one(points, factor, *move), moves)
 
         with self._precision(), jax.default_device(self.device):
             # Apart from the chain's own stream, which folds block numbers into the bare key.
             keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 2**31 - 1), len(positions))
-            arrays = every(self.data, self.factor, keys, self._put(positions), self._put(steps))
+            points = self.points._replace(together=self._together(self.problem.num_points))
+            arrays = every(points, self.factor, keys, self._put(positions), self._put(steps))
         return {name: np.asarray(array)[:, 0] for name, array in arrays.items()}
 
     def to_arrays(self, carry: Carry) -> dict[str, np.ndarray]:

@@ -25,10 +25,6 @@ class Data(NamedTuple):
     features: Array  # (…, n, inputs + 1)
     targets: Array  # (…, n)
 
-    def take(self, indices: Array) -> "Data":
-        """The mini-batches (chains, n) of these points."""
-        return Data(*(array.at[indices].get(mode="promise_in_bounds", wrap_negative_indices=False) for array in self))
-
 
 def network_outputs(position: Array, features: Array, layers: Layers) -> Array:
     """f of parameter vectors (…, P) at features (…, n, inputs + 1): (…, outputs, n)."""

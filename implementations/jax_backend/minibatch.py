@@ -4,7 +4,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from implementations.jax_backend.likelihood import Data
 from implementations.permutation import NUM_ROUNDS, SMALLEST_DOMAIN, domain, mix
+
+#: What a processor's core keeps close at hand.
+CACHE_BYTES = 2**20
 
 
 def draw_indices(key: Array, shape: tuple[int, ...], count: int, num_points: int) -> Array:
@@ -40,6 +44,34 @@ def draw_indices(key: Array, shape: tuple[int, ...], count: int, num_points: int
         # The few images beyond the points walk on along their cycle until they are points.
         pair = jax.lax.while_loop(lambda pair: jnp.any(index(pair) >= num_points), walk_on, pair)
     return index(pair)
+
+
+def take_points(rows: Array, indices: Array, num_features: int) -> Data:
+    """The points of mini-batches (…, n), out of the rows of all of them (``implementations.memory.rows_of``)."""
+    indices = jax.lax.platform_dependent(
+        rows,
+        indices,
+        cpu=lambda rows, indices: _after_fetching(rows, indices, num_features),
+        default=lambda rows, indices: indices,
+    )
+    return Data(_get(rows, indices, slice(num_features)), _get(rows, indices, num_features))
+
+
+def _get(rows: Array, indices: Array, columns: int | slice) -> Array:
+    return rows.at[indices, columns].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def _after_fetching(rows: Array, indices: Array, num_features: int) -> Array:
+    """The same indices, once their rows have come from main memory into the processor's cache.
+
+    XLA copies a row number by number, so that the processor sees only a few rows ahead and waits for each. Their first
+    and last numbers alone, which stand in the two cache lines of a row of up to 32 numbers, are read far ahead.
+    """
+    if rows.nbytes <= CACHE_BYTES:
+        return indices
+    ends = jnp.maximum(_get(rows, indices, 0), _get(rows, indices, num_features))
+    # Data are finite, so this adds 0; but XLA has to wait for it.
+    return indices + jnp.isinf(ends.max()).astype(indices.dtype)
 
 
 def estimate_of_all(differences: Array, log_prior_drop: Array, weight: float) -> tuple[Array, Array]:

@@ -9,16 +9,29 @@ import torch
 from torch import Tensor
 
 from implementations.backends import DeviceMissing, Draws
-from implementations.memory import use_large_pages
-from implementations.methods import METHODS, Settings, degrees_of_freedom, points_of_delta
+from implementations.memory import rows_of, use_large_pages
+from implementations.methods import METHODS, Settings, degrees_of_freedom, evaluates_all, points_of_delta
 from implementations.permutation import mix
 from implementations.schedule import block_steps
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.tasks.problem import Problem
 from implementations.torch_backend.acceptance import ACCEPTANCES
 from implementations.torch_backend.likelihood import Data, log_prior, losses_and_gradient, point_losses
-from implementations.torch_backend.minibatch import draw_indices, estimate_of_all, estimate_of_batches, known_variance
+from implementations.torch_backend.minibatch import (
+    draw_indices,
+    estimate_of_all,
+    estimate_of_batches,
+    known_variance,
+    take_points,
+)
 from implementations.torch_backend.proposals import langevin, langevin_log_ratio, random_walk, scale_by
+
+
+class Points(NamedTuple):
+    """The data in the forms that steps read; the one that a method does not read is empty."""
+
+    together: Data  # to evaluate all of them
+    rows: Tensor  # (N, columns): to draw mini-batches from (implementations.memory)
 
 
 class State(NamedTuple):
@@ -51,7 +64,7 @@ class StepInfo(NamedTuple):
 class Step(NamedTuple):
     """A method on a problem, as pure functions."""
 
-    visit: Callable[[Tensor, Data], State]
+    visit: Callable[[Tensor, Points], State]
     consider: Callable[..., tuple[State, StepInfo]]
     move: Callable[..., tuple[State, StepInfo, Tensor]]
 
@@ -62,18 +75,19 @@ def build_step(problem: Problem, method_name: str, settings: Settings) -> Step:
     weight = problem.target_weight(settings.weight, settings.batch_size)
     dof = degrees_of_freedom(settings)
     accept = ACCEPTANCES[method.acceptance]
+    num_features = problem.layers[0][0]
 
-    def visit(position: Tensor, data: Data) -> State:
+    def visit(position: Tensor, points: Points) -> State:
         """The state at a position, with what the method keeps of it."""
         nothing = position[:, :0]
         losses = gradient = nothing
         if method.gradient == "all":
-            losses, gradient = losses_and_gradient(position, data, weight, problem)
+            losses, gradient = losses_and_gradient(position, points.together, weight, problem)
         elif method.estimate == "all":
-            losses = point_losses(position, data, problem)
+            losses = point_losses(position, points.together, problem)
         return State(position, losses if method.estimate == "all" else nothing, gradient)
 
-    def gradient_with(data: Data, noise: Noise) -> Callable[[State], Tensor]:
+    def gradient_with(points: Points, noise: Noise) -> Callable[[State], Tensor]:
         """The gradient of the proposal: of all points, or of this step's own mini-batch.
 
         The same mini-batch serves the way there and the way back, and no loss difference sees it: it is auxiliary
@@ -81,48 +95,49 @@ def build_step(problem: Problem, method_name: str, settings: Settings) -> Step:
         """
         if method.gradient == "all":
             return lambda state: state.gradient
-        batch = data.take(noise.gradient_indices)
+        batch = take_points(points.rows, noise.gradient_indices, num_features)
         return lambda state: losses_and_gradient(state.position, batch, weight, problem)[1]
 
-    def loss_difference(state: State, arrived: State, data: Data, noise: Noise) -> tuple[Tensor, Tensor]:
+    def loss_difference(state: State, arrived: State, points: Points, noise: Noise) -> tuple[Tensor, Tensor]:
         """delta, the estimate of U(theta') - U(theta), and its variance."""
         log_prior_drop = log_prior(state.position, problem) - log_prior(arrived.position, problem)
         if method.estimate == "all":
             return estimate_of_all(arrived.losses - state.losses, log_prior_drop, weight)
         chains, num_batches, batch_size = noise.indices.shape
         pair = torch.stack([state.position, arrived.position], dim=1)
-        losses = point_losses(pair, data.take(noise.indices.reshape(chains, 1, -1)), problem)
+        batches = take_points(points.rows, noise.indices.reshape(chains, 1, -1), num_features)
+        losses = point_losses(pair, batches, problem)
         differences = (losses[:, 1] - losses[:, 0]).reshape(noise.indices.shape)
         delta, variance = estimate_of_batches(
             differences, log_prior_drop, weight, problem.num_points, settings.variance or "points"
         )
         if settings.variance == "oracle":
-            everything = point_losses(arrived.position, data, problem) - point_losses(state.position, data, problem)
-            variance = known_variance(everything, weight, num_batches * batch_size)
+            before, after = (point_losses(place.position, points.together, problem) for place in (state, arrived))
+            variance = known_variance(after - before, weight, num_batches * batch_size)
         return delta, variance
 
     def consider(
-        data: Data, factor: Tensor, state: State, noise: Noise, step_size: Tensor, is_audit: bool = False
+        points: Points, factor: Tensor, state: State, noise: Noise, step_size: Tensor, is_audit: bool = False
     ) -> tuple[State, StepInfo]:
         """Propose a move and weigh it (paper: Algorithm 1, steps a to d)."""
         log_ratio = delta = variance = torch.zeros_like(noise.log_uniforms)
         if method.proposal == "random_walk":
-            arrived = visit(random_walk(state.position, noise.moves, step_size), data)
+            arrived = visit(random_walk(state.position, noise.moves, step_size), points)
         else:
-            gradient = gradient_with(data, noise)
+            gradient = gradient_with(points, noise)
             there = gradient(state)
-            arrived = visit(langevin(state.position, there, factor, noise.moves, step_size), data)
+            arrived = visit(langevin(state.position, there, factor, noise.moves, step_size), points)
             if method.acceptance != "always" or is_audit:
                 log_ratio = langevin_log_ratio(there, gradient(arrived), factor, noise.normals, step_size)
         if method.estimate != "none":
-            delta, variance = loss_difference(state, arrived, data, noise)
+            delta, variance = loss_difference(state, arrived, points, noise)
         return arrived, StepInfo(log_ratio, delta, variance, log_ratio + accept(delta, variance, dof))
 
     def move(
-        data: Data, factor: Tensor, state: State, noise: Noise, step_size: Tensor
+        points: Points, factor: Tensor, state: State, noise: Noise, step_size: Tensor
     ) -> tuple[State, StepInfo, Tensor]:
         """Go or stay (paper: Algorithm 1, steps e and f); a ratio that is not a number stays."""
-        arrived, info = consider(data, factor, state, noise, step_size)
+        arrived, info = consider(points, factor, state, noise, step_size)
         is_accepted = noise.log_uniforms < info.log_accept
         chosen = (torch.where(is_accepted[:, None], new, old) for new, old in zip(arrived, state, strict=True))
         return State(*chosen), info, is_accepted
@@ -188,10 +203,10 @@ class TorchSampler:
         self.step = build_step(problem, method, settings)
         self.dtype = getattr(torch, settings.dtype)
         weight = problem.target_weight(settings.weight, settings.batch_size)
-        self.data = Data(self._put(problem.features), self._put(problem.targets))
-        if device.type == "cpu":
-            for tensor in self.data:
-                use_large_pages(tensor.data_ptr(), tensor.nbytes)
+        self.points = Points(
+            self._together(problem.num_points if evaluates_all(METHODS[method], settings) else 0),
+            self._rows(problem.num_points if METHODS[method].draws_points else 0),
+        )
         self.factor = self._put(preconditioner_factor(problem, weight, settings.preconditioner))
         # A whole number of compiled calls, so that only the end of a chunk runs eagerly.
         self.block_steps = (
@@ -204,11 +219,21 @@ class TorchSampler:
         is_integer = np.issubdtype(array.dtype, np.integer)
         return torch.tensor(array, dtype=torch.int64 if is_integer else self.dtype, device=self.device)
 
-    def _steps(self, data: Data, factor: Tensor, state: State, noise: Noise, step_sizes: Tensor) -> Trail:
+    def _together(self, num_points: int) -> Data:
+        return Data(self._put(self.problem.features[:num_points]), self._put(self.problem.targets[:num_points]))
+
+    def _rows(self, num_points: int) -> Tensor:
+        features, targets = self.problem.features[:num_points], self.problem.targets[:num_points]
+        rows = self._put(rows_of(features, targets, self.settings.dtype))
+        if self.device.type == "cpu":
+            use_large_pages(rows.data_ptr(), rows.nbytes)
+        return rows
+
+    def _steps(self, points: Points, factor: Tensor, state: State, noise: Noise, step_sizes: Tensor) -> Trail:
         """As many steps as the noise has."""
         positions, accepted, variances, finite = [], [], [], []
         for step_noise, step_size in zip(unbind(noise), step_sizes.unbind(), strict=True):
-            state, info, is_accepted = self.step.move(data, factor, state, step_noise, step_size)
+            state, info, is_accepted = self.step.move(points, factor, state, step_noise, step_size)
             positions.append(state.position)
             accepted.append(is_accepted)
             variances.append(info.variance)
@@ -228,20 +253,24 @@ class TorchSampler:
         num_parts = len(state)
 
         def flat(*arguments: Any) -> list[Any]:
-            data, factor, state, noise, step_sizes = arguments
+            points, factor, state, noise, step_sizes = arguments
             # Compiled code takes the layout of its arguments for granted.
-            return [tensor.contiguous() for tensor in (*data, factor, *state, *noise, step_sizes)]
+            return [
+                tensor.contiguous() for tensor in (*points.together, points.rows, factor, *state, *noise, step_sizes)
+            ]
 
-        def flat_steps(features: Tensor, targets: Tensor, factor: Tensor, *others: Tensor) -> list[Tensor]:
+        def flat_steps(
+            features: Tensor, targets: Tensor, rows: Tensor, factor: Tensor, *others: Tensor
+        ) -> list[Tensor]:
             state, noise = State(*others[:num_parts]), Noise(*others[num_parts:-1])
-            trail = self._steps(Data(features, targets), factor, state, noise, others[-1])
+            trail = self._steps(Points(Data(features, targets), rows), factor, state, noise, others[-1])
             return [*trail.state, *trail[1:]]
 
         def steps(*arguments: Any) -> Trail:
             tensors = compiled(*flat(*arguments))
             return Trail(State(*tensors[:num_parts]), *tensors[num_parts:])
 
-        tensors = flat(self.data, self.factor, state, noise, step_sizes)
+        tensors = flat(self.points, self.factor, state, noise, step_sizes)
         # No Python between the loops of a step.
         options = {"cpp_wrapper": self.device.type == "cpu"}
         compiled = compile_graph(make_fx(flat_steps, tracing_mode="fake")(*tensors), tensors, options)
@@ -257,7 +286,7 @@ class TorchSampler:
         if len(positions) != self.settings.chains:
             # Compiled code would not look.
             raise ValueError(f"{len(positions)} start points for {self.settings.chains} chains")
-        state = self.step.visit(self._put(positions), self.data)
+        state = self.step.visit(self._put(positions), self.points)
         generator = self._generator(seed, stream=0)
         return Carry(state, generator, 0, torch.zeros(len(positions), dtype=torch.int64, device=self.device))
 
@@ -274,7 +303,7 @@ class TorchSampler:
         step_sizes = torch.full((UNROLLED_STEPS,), self.settings.step_size, dtype=self.dtype, device=self.device)
         try:
             unrolled = self._compiled_steps(carry.state, noise, step_sizes)
-            unrolled(self.data, self.factor, carry.state, noise, step_sizes)
+            unrolled(self.points, self.factor, carry.state, noise, step_sizes)
             shape = (self.block_steps, len(carry.state.position))
             draw_noise(generator, shape, self.factor, self.problem, self.method, self.settings, mix=compiled_mix)
         except Exception as error:
@@ -328,7 +357,7 @@ class TorchSampler:
         piece = UNROLLED_STEPS if self.unrolled else len(step_sizes)
         for part, sizes in zip(split(noise, piece), step_sizes.split(piece), strict=True):
             run = self.unrolled if self.unrolled and len(sizes) == piece else self._steps
-            trails.append(run(self.data, self.factor, state, part, sizes))
+            trails.append(run(self.points, self.factor, state, part, sizes))
             state = trails[-1].state
         return Trail(state, *(torch.cat(parts) for parts in list(zip(*trails, strict=True))[1:]))
 
@@ -340,13 +369,14 @@ class TorchSampler:
         weight = self.problem.target_weight(self.settings.weight, self.settings.batch_size)
         count = points_of_delta(self.settings)
         generator = self._generator(seed, stream=1)
+        points = self.points._replace(together=self._together(self.problem.num_points))
 
         def one(position: Tensor, step: int) -> dict[str, Tensor]:
             noise = draw_noise(generator, (1,), self.factor, self.problem, self.method, self.settings)
             (step_size,) = decayed_steps(self.settings, step, 1).to(self.device)
-            state = self.step.visit(position[None], self.data)
-            arrived, info = self.step.consider(self.data, self.factor, state, noise, step_size, is_audit=True)
-            before, after = (point_losses(place.position, self.data, self.problem) for place in (state, arrived))
+            state = self.step.visit(position[None], points)
+            arrived, info = self.step.consider(points, self.factor, state, noise, step_size, is_audit=True)
+            before, after = (point_losses(place.position, points.together, self.problem) for place in (state, arrived))
             drop = log_prior(state.position, self.problem) - log_prior(arrived.position, self.problem)
             true_delta, _ = estimate_of_all(after - before, drop, weight)
             true_variance = known_variance(after - before, weight, count) if count else torch.zeros_like(true_delta)

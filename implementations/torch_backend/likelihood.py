@@ -18,10 +18,6 @@ class Data(NamedTuple):
     features: Tensor  # (…, n, inputs + 1)
     targets: Tensor  # (…, n)
 
-    def take(self, indices: Tensor) -> "Data":
-        """The mini-batches (chains, n) of these points."""
-        return Data(self.features[indices], self.targets[indices])
-
 
 def network_outputs(position: Tensor, features: Tensor, layers: Layers) -> Tensor:
     """f of parameter vectors (…, P) at features (…, n, inputs + 1): (…, outputs, n)."""
@@ -46,7 +42,7 @@ def point_losses(position: Tensor, data: Data, problem: Problem) -> Tensor:
     outputs = network_outputs(position, data.features, problem.layers)
     if problem.likelihood == "gaussian":
         return 0.5 * ((data.targets - outputs[..., 0, :]) / problem.noise_sd) ** 2
-    classes = data.targets[..., None, :].expand(*outputs.shape[:-2], 1, -1)
+    classes = data.targets[..., None, :].long().expand(*outputs.shape[:-2], 1, -1)
     return outputs.logsumexp(dim=-2) - outputs.gather(-2, classes).squeeze(-2)
 
 

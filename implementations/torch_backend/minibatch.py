@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from implementations.permutation import NUM_ROUNDS, SMALLEST_DOMAIN, domain, mix
+from implementations.torch_backend.likelihood import Data
 
 
 def draw_indices(
@@ -39,6 +40,12 @@ def draw_indices(
 
 def _random_bits(generator: torch.Generator, shape: tuple[int, ...]) -> Tensor:
     return torch.randint(-(2**31), 2**31, shape, dtype=torch.int32, device=generator.device, generator=generator)
+
+
+def take_points(rows: Tensor, indices: Tensor, num_features: int) -> Data:
+    """The points of mini-batches (…, n), out of the rows of all of them (``implementations.memory.rows_of``)."""
+    taken = rows[indices]
+    return Data(taken[..., :num_features], taken[..., num_features])
 
 
 def estimate_of_all(differences: Tensor, log_prior_drop: Tensor, weight: float) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from implementations.backends import BACKENDS, build_sampler, use_one_thread
+from implementations.memory import rows_of, use_large_pages
 from implementations.methods import METHODS, Settings, resolve, setting_names
 from implementations.tasks.geometry import mean_curvature
 from implementations.tasks.problem import Problem
@@ -230,16 +231,19 @@ def _bare_torch(problem: Problem, chains: int, pairs: int, gradients: int, batch
 
 
 def draw_rows(num_points: int, count: int) -> Work:
-    """Bare reading of ``count`` random rows of 21 numbers out of ``num_points``, by numpy; a unit is one reading."""
-    features = synthetic("mnist", num_points).features
+    """Bare reading of ``count`` random rows out of ``num_points``, as samplers keep them, by numpy; a unit is one
+    reading."""
+    problem = synthetic("mnist", num_points)
+    table = rows_of(problem.features, problem.targets, "float32")
+    use_large_pages(table.ctypes.data, table.nbytes)
     # So many that no row is in the cache because an earlier reading had drawn it.
     indices = np.random.default_rng(2).integers(0, num_points, (4096, count))
-    rows = np.empty((count, features.shape[1]), features.dtype)
+    rows = np.empty((count, table.shape[1]), table.dtype)
 
     def make(units: int) -> Callable[[], object]:
         def many() -> None:
             for number in range(units):
-                np.take(features, indices[number % len(indices)], axis=0, out=rows, mode="clip")
+                np.take(table, indices[number % len(indices)], axis=0, out=rows, mode="clip")
 
         return many
 

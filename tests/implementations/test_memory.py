@@ -1,4 +1,4 @@
-"""Large pages are asked for inside an array only, and change nothing but its speed."""
+"""Rows lie in as few cache lines as they can; large pages are asked for inside an array only."""
 
 import ctypes
 import re
@@ -11,6 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from implementations import memory
+
+
+@given(num_features=st.integers(1, 900), dtype=st.sampled_from(["float32", "float64"]))
+def test_no_row_lies_in_more_cache_lines_than_it_needs(num_features, dtype):
+    random = np.random.default_rng(0)
+    features, targets = random.standard_normal((50, num_features), np.float32), random.integers(0, 10, 50)
+    rows = memory.rows_of(features, targets, dtype)
+    assert rows.dtype == dtype
+    assert np.array_equal(rows[:, :num_features], features)
+    assert np.array_equal(rows[:, num_features], targets)
+    assert not rows[:, num_features + 1 :].any()
+    num_bytes = (num_features + 1) * rows.itemsize
+    starts = np.arange(50) * rows.strides[0]
+    lines = (starts + num_bytes - 1) // 64 - starts // 64 + 1
+    assert lines.max() == -(-num_bytes // 64)
+    # What is left empty is less than the row, and less than half a line.
+    assert rows.strides[0] - num_bytes < min(num_bytes, memory.ROW_UNIT)
 
 
 @given(address=st.integers(0, 2**47), num_bytes=st.integers(0, 2**33))

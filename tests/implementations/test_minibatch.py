@@ -12,6 +12,7 @@ from scipy.stats import chisquare
 
 from implementations.jax_backend import chain as jax_chain
 from implementations.jax_backend import minibatch as jax_minibatch
+from implementations.memory import rows_of
 from implementations.methods import METHODS, resolve
 from implementations.torch_backend import chain as torch_chain
 from implementations.torch_backend import minibatch as torch_minibatch
@@ -98,6 +99,25 @@ def test_every_step_and_every_chain_has_its_own_batches(problem, backend):
     assert np.mean(shared) == pytest.approx(0.25, abs=0.15)
 
 
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+@pytest.mark.parametrize("num_points", [2_000, 40_000])
+def test_the_points_of_a_mini_batch_are_those_of_its_indices(backend, num_points):
+    """Of data that fit into a processor's cache, and of such as have to be fetched first."""
+    random = np.random.default_rng(0)
+    features = random.standard_normal((num_points, 21), np.float32)
+    targets = random.integers(0, 10, num_points)
+    rows = rows_of(features, targets, "float32")
+    indices = random.integers(0, num_points, (4, 1, 300), np.int32)
+    indices[0, 0, :2] = 0, num_points - 1
+    if backend == "jax":
+        taken = jax.jit(jax_minibatch.take_points, static_argnums=2)(rows, indices, 21)
+        assert (rows.nbytes > jax_minibatch.CACHE_BYTES) == (num_points > 2_000)
+    else:
+        taken = torch_minibatch.take_points(torch.from_numpy(rows), torch.from_numpy(indices), 21)
+    assert np.array_equal(taken.features, features[indices])
+    assert np.array_equal(taken.targets, targets[indices])
+
+
 def largest_array(base, num_points, method):
     """The most elements that any value inside a compiled chunk has, apart from the data themselves."""
     repeats = num_points // base.num_points
@@ -115,7 +135,7 @@ def largest_array(base, num_points, method):
                 if hasattr(inner, "eqns"):
                     look(inner)
 
-    look(jax.make_jaxpr(sampler._chunk)(sampler.data, sampler.factor, carry, np.int32(1)).jaxpr)
+    look(jax.make_jaxpr(sampler._chunk)(sampler.points, sampler.factor, carry, np.int32(1)).jaxpr)
     return max(sizes)
 
 

@@ -12,6 +12,7 @@ from implementations import numpy_reference
 from implementations.jax_backend import chain as jax_chain
 from implementations.jax_backend import likelihood as jax_likelihood
 from implementations.jax_backend.likelihood import Data as JaxData
+from implementations.memory import rows_of
 from implementations.methods import METHODS, Settings, resolve, setting_names
 from implementations.tasks.geometry import preconditioner_factor, start_points
 from implementations.tasks.problem import Problem
@@ -91,14 +92,16 @@ def run_jax(problem: Problem, method: str, settings: Settings, start: np.ndarray
         moves = noise["normals"] @ factor.T if factor.ndim == 2 else noise["normals"] * factor
         noise = jax_chain.Noise(moves=moves, **noise)
         step = jax_chain.build_step(problem, method, settings)
-        data = JaxData(jnp.asarray(problem.features, float), jnp.asarray(problem.targets))
+        together = JaxData(jnp.asarray(problem.features, float), jnp.asarray(problem.targets))
+        rows = jnp.asarray(rows_of(problem.features, problem.targets, "float64"))
+        points = jax_chain.Points(together, rows)
 
         def body(state: Any, noise: Any) -> Any:
-            state, _, is_accepted = step.move(data, jnp.asarray(factor), state, noise, settings.step_size)
+            state, _, is_accepted = step.move(points, jnp.asarray(factor), state, noise, settings.step_size)
             return state, (state.position, is_accepted)
 
         scan = jax.jit(lambda state: jax.lax.scan(body, state, jax.tree.map(jnp.asarray, noise)))
-        _, (trail, accepted) = scan(step.visit(jnp.asarray(start), data))
+        _, (trail, accepted) = scan(step.visit(jnp.asarray(start), points))
         return np.asarray(trail), np.asarray(accepted)
 
 
@@ -108,15 +111,17 @@ def run_torch(problem: Problem, method: str, settings: Settings, start: np.ndarr
     scale = torch.from_numpy(np.asarray(factor))
     moves = noise["normals"] @ scale.T if scale.ndim == 2 else noise["normals"] * scale
     step = torch_chain.build_step(problem, method, settings)
-    data = TorchData(
+    together = TorchData(
         torch.from_numpy(problem.features.astype(float)),
         torch.from_numpy(problem.targets).to(torch.int64 if problem.likelihood == "categorical" else torch.float64),
     )
-    state = step.visit(torch.from_numpy(start), data)
+    rows = torch.from_numpy(rows_of(problem.features, problem.targets, "float64"))
+    points = torch_chain.Points(together, rows)
+    state = step.visit(torch.from_numpy(start), points)
     trail, accepted = [], []
     for step_noise in torch_chain.unbind(torch_chain.Noise(moves=moves, **noise)):
         state, _, is_accepted = step.move(
-            data, scale, state, step_noise, torch.tensor(settings.step_size, dtype=torch.float64)
+            points, scale, state, step_noise, torch.tensor(settings.step_size, dtype=torch.float64)
         )
         trail.append(state.position.numpy())
         accepted.append(is_accepted.numpy())
