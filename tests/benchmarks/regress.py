@@ -9,9 +9,10 @@ Three tiers, each against its file in results/baselines, and an exit code for ea
                 ``linear``, and ``two_classes`` for softmax. The chains' spread is the Monte Carlo error; how many of
                 them a value may be off its baseline, or the exact answer where the method is exact, follows from a
                 rate of false alarms: of a thousand changes that only draw other random numbers, one is stopped.
-4  timing       ratios of work timed by turns in one process, so that they carry over between machines of a kind. The
-                threshold follows from repeated runs of unchanged code: one further run in a hundred exceeds it, and
-                what does is measured again before it counts.
+4  timing       ratios of work timed by turns in one process, so that they carry over between machines of a kind; one
+                baseline a processor model, and on another one all of them together. The threshold follows from
+                repeated runs of unchanged code: one further run in a hundred exceeds it, and what does is measured
+                again before it counts.
 5  nothing was measured, or a baseline is missing or broken, or the command makes no sense
 
 The first tier that fails decides.
@@ -389,11 +390,11 @@ def in_fresh_process(tier: str, root: Path) -> Rows:
 
 def together(runs: Sequence[Rows]) -> Rows:
     """The ratios of repeated runs, and their geometric mean."""
-    rows = {}
-    for name in runs[0]:
-        ratios = [run[name]["ratio"] for run in runs]
-        rows[name] = {"ratio": float(f"{np.exp(np.mean(np.log(ratios))):.4g}"), "ratios": ratios}
-    return rows
+    return {name: _row([run[name]["ratio"] for run in runs]) for name in runs[0]}
+
+
+def _row(ratios: list[float]) -> dict[str, Any]:
+    return {"ratio": float(f"{np.exp(np.mean(np.log(ratios))):.4g}"), "ratios": ratios}
 
 
 def timed_at(commit: str) -> tuple[Rows, Rows]:
@@ -422,7 +423,7 @@ def read_baseline(tier: str) -> Rows:
     path = BASELINES / f"{tier}.json"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        rows: Rows = content["rows"]
+        rows: Rows = _for_this_processor(content["machines"]) if tier == "timing" else content["rows"]
         if not rows or JUDGE[tier](rows, rows):
             raise ValueError("its rows do not pass their own gate")
     except FileNotFoundError:
@@ -430,19 +431,37 @@ def read_baseline(tier: str) -> Rows:
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise NothingMeasured(f"{path} is broken ({reason}); take it from git, or make it with --refresh") from None
-    if tier == "timing":
-        _say_where(content)
     return rows
 
 
-def _say_where(content: dict[str, Any]) -> None:
-    """A word where the baseline's times are of another kind of machine: a ratio depends on it, if less than a time."""
-    here, there = (origin | origin["versions"] for origin in (_origin(), {"versions": {}} | content))
-    names = ("cpu", "system", *here["versions"])
-    other = [f"{name} {there.get(name)}, here {here[name]}" for name in names if there.get(name) != here[name]]
-    if other:
-        message = f"the baseline is of {'; '.join(other)}. Where that matters, --base COMMIT compares on this machine"
-        print(f"timing: {message}", file=sys.stderr)
+def _for_this_processor(machines: Sequence[dict[str, Any]]) -> Rows:
+    """The rows of this processor model; of all others together where it has none, with what sets them apart in their
+    spread, and a word about it: a ratio depends on the machine, if less than a time does."""
+    here = _origin()
+    chosen = [machine for machine in machines if machine["cpu"] == here["cpu"]] or machines
+    for machine in chosen:
+        there = machine | machine["versions"]
+        now = {"cpu": here["cpu"], "system": here["system"]} | here["versions"]
+        other = [f"{name} {there.get(name)}, here {value}" for name, value in now.items() if there.get(name) != value]
+        if other:
+            message = f"a baseline is of {'; '.join(other)}. Where that matters, --base COMMIT compares on this machine"
+            print(f"timing: {message}", file=sys.stderr)
+    names = dict.fromkeys(name for machine in chosen for name in machine["rows"])
+    return {
+        name: _row(
+            [ratio for machine in chosen if name in machine["rows"] for ratio in machine["rows"][name]["ratios"]]
+        )
+        for name in names
+    }
+
+
+def _other_processors(path: Path, cpu: str) -> list[dict[str, Any]]:
+    """What a baseline of timing has of other processors, to be kept; nothing where it is missing or broken."""
+    try:
+        machines = json.loads(path.read_text(encoding="utf-8"))["machines"]
+        return [machine for machine in machines if machine["cpu"] != cpu]
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
 
 
 def check(tier: str, base: str | None) -> tuple[int, list[str]]:
@@ -478,6 +497,8 @@ def refresh(tier: str, origin: Mapping[str, Any]) -> list[str]:
     """Make the baseline of a tier from the code as it is, unless that fails its own gate: what is wrong then."""
     from implementations.files import write_json
 
+    path = BASELINES / f"{tier}.json"
+    others = _other_processors(path, origin["cpu"]) if tier == "timing" else []
     runs = [in_fresh_process(tier, ROOT) for _ in range(NUM_REPEATS if tier == "timing" else 1)]
     rows = together(runs) if tier == "timing" else runs[0]
     if not rows:
@@ -486,9 +507,10 @@ def refresh(tier: str, origin: Mapping[str, Any]) -> list[str]:
     if complaints:
         print(f"{tier}: not written, {len(complaints)} values do not pass", file=sys.stderr)
     else:
-        write_json(BASELINES / f"{tier}.json", {"rows": rows, **origin})
+        content = {"rows": rows, **origin}
+        write_json(path, {"machines": [*others, content]} if tier == "timing" else content)
         note = ", of code that is in no commit yet" if origin["git_is_dirty"] else ""
-        print(f"{tier}: {len(rows)} rows written to {BASELINES / f'{tier}.json'}{note}")
+        print(f"{tier}: {len(rows)} rows written to {path}{note}")
     return complaints
 
 

@@ -19,8 +19,7 @@ CHAIN_MODULES = {"jax-cpu": jax_chain, "torch-cpu": torch_chain}
 STEP = "jax-cpu pbnn mnist to bare"
 
 
-def baseline(tier):
-    return json.loads((regress.BASELINES / f"{tier}.json").read_text(encoding="utf-8"))["rows"]
+baseline = regress.read_baseline
 
 
 def complaints_about(problem, method, backend):
@@ -252,7 +251,17 @@ def test_a_command_that_makes_no_sense_is_an_error(words):
 
 
 @pytest.mark.parametrize(
-    "content", ["", '{"rows": {"linear', "[]", '{"rows": {}}', '{"rows": {"a": {"position": [NaN]}}}', '{"rows": 7}']
+    "content",
+    [
+        "",
+        '{"rows": {"linear',
+        "[]",
+        '{"rows": {}}',
+        '{"machines": []}',
+        '{"machines": [7]}',
+        '{"rows": {"a": {"position": [NaN]}}}',
+        '{"rows": 7}',
+    ],
 )
 def test_a_broken_baseline_is_an_error_that_says_so(monkeypatch, tmp_path, capsys, content):
     monkeypatch.setattr(regress, "BASELINES", tmp_path)
@@ -268,9 +277,38 @@ def test_a_timing_baseline_of_another_processor_is_named(monkeypatch, tmp_path, 
     origin = regress._origin()
     for cpu, is_named in ((origin["cpu"], False), ("Other 9000", True)):
         content = {"rows": {"a": timed([2.0] * 10)}, **origin, "cpu": cpu}
-        (tmp_path / "timing.json").write_text(json.dumps(content))
+        (tmp_path / "timing.json").write_text(json.dumps({"machines": [content]}))
         assert regress.main(["--tiers", "timing"]) == 0
         assert ("Other 9000" in capsys.readouterr().err) == is_named
+
+
+def test_timings_are_compared_with_those_of_the_same_processor_or_of_all_others(monkeypatch, tmp_path):
+    """A ratio of 3 is slow where 1.8 is usual, and neither where 1.8 and 3.2 are."""
+    monkeypatch.setattr(regress, "BASELINES", tmp_path)
+    monkeypatch.setattr(regress, "in_fresh_process", lambda tier, root: {"a": {"ratio": 3.0}})
+    origin = regress._origin()
+    usual = {"One 1": 1.8, "Two 2": 3.2}
+    machines = [{**origin, "rows": {"a": timed([ratio] * 10)}, "cpu": cpu} for cpu, ratio in usual.items()]
+    (tmp_path / "timing.json").write_text(json.dumps({"machines": machines}))
+    for cpu, code in {"One 1": regress.CODES["timing"], "Two 2": 0, "Three 3": 0}.items():
+        monkeypatch.setattr(regress, "_origin", lambda cpu=cpu: origin | {"cpu": cpu})
+        assert regress.main(["--tiers", "timing"]) == code
+
+
+def test_a_refresh_keeps_the_timings_of_other_processors(monkeypatch, tmp_path):
+    monkeypatch.setattr(regress, "BASELINES", tmp_path)
+    monkeypatch.setattr(regress, "in_fresh_process", lambda tier, root: {"a": {"ratio": 3.0}})
+    origin = regress._origin()
+    machines = [{**origin, "rows": {"a": timed([2.0] * 10)}, "cpu": cpu} for cpu in ("Other 9000", origin["cpu"])]
+    (tmp_path / "timing.json").write_text(json.dumps({"machines": machines}))
+    assert regress.main(["--tiers", "timing", "--refresh"]) == 0
+    other, here = json.loads((tmp_path / "timing.json").read_text())["machines"]
+    assert other == machines[0]
+    assert (here["cpu"], here["rows"]["a"]["ratio"]) == (origin["cpu"], 3.0)
+    # A broken one has nothing to keep.
+    (tmp_path / "timing.json").write_text('{"machines": [7]}')
+    assert regress.main(["--tiers", "timing", "--refresh"]) == 0
+    assert regress.main(["--tiers", "timing"]) == 0
 
 
 def test_what_was_slow_once_is_measured_again(monkeypatch):
