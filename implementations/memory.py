@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 
-#: Half a cache line, in bytes.
-ROW_UNIT = 32
+#: Bytes that a processor reads from memory at once.
+CACHE_LINE = 64
 
 #: Of x86-64, and of other processors with pages of 4 KiB.
 LARGE_PAGE = 2**21
@@ -22,7 +22,7 @@ def rows_of(features: np.ndarray, targets: np.ndarray, dtype: str) -> np.ndarray
     """
     num_points, num_features = features.shape
     width = num_features + 1
-    unit = min(ROW_UNIT // np.dtype(dtype).itemsize, 1 << (width - 1).bit_length())
+    unit = min(CACHE_LINE // 2 // np.dtype(dtype).itemsize, 1 << (width - 1).bit_length())
     rows = np.zeros((num_points, -(-width // unit) * unit), dtype)
     rows[:, :num_features] = features
     rows[:, num_features] = targets

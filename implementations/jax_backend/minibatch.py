@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from implementations.jax_backend.likelihood import Data
+from implementations.memory import CACHE_LINE
 from implementations.permutation import NUM_ROUNDS, SMALLEST_DOMAIN, domain, mix
 
 #: What a processor's core keeps close at hand.
@@ -64,10 +65,10 @@ def _get(rows: Array, indices: Array, columns: int | slice) -> Array:
 def _after_fetching(rows: Array, indices: Array, num_features: int) -> Array:
     """The same indices, once their rows have come from main memory into the processor's cache.
 
-    XLA copies a row number by number, so that the processor sees only a few rows ahead and waits for each. Their first
-    and last numbers alone, which stand in the two cache lines of a row of up to 32 numbers, are read far ahead.
+    XLA copies a row number by number, so that the processor sees only a few long rows ahead and waits for each. Their
+    first and last numbers alone, which stand in the two cache lines of a row of up to 32 numbers, are read far ahead.
     """
-    if rows.nbytes <= CACHE_BYTES:
+    if rows.nbytes <= CACHE_BYTES or rows.shape[1] * rows.itemsize <= CACHE_LINE:
         return indices
     ends = jnp.maximum(_get(rows, indices, 0), _get(rows, indices, num_features))
     # Data are finite, so this adds 0; but XLA has to wait for it.

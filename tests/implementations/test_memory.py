@@ -27,7 +27,7 @@ def test_no_row_lies_in_more_cache_lines_than_it_needs(num_features, dtype):
     lines = (starts + num_bytes - 1) // 64 - starts // 64 + 1
     assert lines.max() == -(-num_bytes // 64)
     # What is left empty is less than the row, and less than half a line.
-    assert rows.strides[0] - num_bytes < min(num_bytes, memory.ROW_UNIT)
+    assert rows.strides[0] - num_bytes < min(num_bytes, 32)
 
 
 @given(address=st.integers(0, 2**47), num_bytes=st.integers(0, 2**33))
