@@ -1,6 +1,7 @@
 """Memory that is read at random: rows in few cache lines, and in large pages where the system has them."""
 
 import ctypes
+import math
 import sys
 
 import numpy as np
@@ -23,10 +24,18 @@ def rows_of(features: np.ndarray, targets: np.ndarray, dtype: str) -> np.ndarray
     num_points, num_features = features.shape
     width = num_features + 1
     unit = min(CACHE_LINE // 2 // np.dtype(dtype).itemsize, 1 << (width - 1).bit_length())
-    rows = np.zeros((num_points, -(-width // unit) * unit), dtype)
+    rows = _aligned_zeros((num_points, -(-width // unit) * unit), np.dtype(dtype))
     rows[:, :num_features] = features
     rows[:, num_features] = targets
     return rows
+
+
+def _aligned_zeros(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+    """Zeros that begin where a cache line does."""
+    num_bytes = math.prod(shape) * dtype.itemsize
+    memory = np.zeros(num_bytes + CACHE_LINE, np.uint8)
+    start = -memory.ctypes.data % CACHE_LINE
+    return memory[start : start + num_bytes].view(dtype).reshape(shape)
 
 
 def use_large_pages(address: int, num_bytes: int) -> None:

@@ -11,6 +11,7 @@ for the arrays of all three.
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 #: Mixes both halves four times each. Two of each would already be a pseudo-random permutation for an ideal round
@@ -25,6 +26,7 @@ SMALLEST_DOMAIN = 96
 LARGEST_DOMAIN = 2**30
 
 
+@cache
 def domain(num_points: int) -> tuple[int, int]:
     """Rows and columns, both near the square root, whose product exceeds ``num_points`` by as little as possible.
 

@@ -70,12 +70,15 @@ def run(
     started_at = datetime.now(UTC)
     path = out / "checkpoint.npz"
     audit: dict[str, np.ndarray] = {}
+    peak_memory_mb = _peak_memory_mb()
     try:
         use_one_thread(job.backend)
         sampler = build_sampler(job.backend, job.problem, job.method, job.settings)
         progress, finite_steps = _sample(sampler, job, path, checkpoint_seconds, stream)
         outcome = _outcome(progress, finite_steps)
         draws = progress.draws(job.settings.chains, job.problem.num_parameters)
+        # Before the audit, which looks at all points and is no part of the sampler.
+        peak_memory_mb = _peak_memory_mb()
         if outcome["status"] == "ok" and is_audited and METHODS[job.method].is_minibatch:
             audit = sampler.audit(*_audited(draws, job.settings), job.seed)
     except DeviceMissing as missing:
@@ -90,7 +93,7 @@ def run(
         "num_parameters": job.problem.num_parameters,
         "started_at": started_at.isoformat(),
         "ended_at": datetime.now(UTC).isoformat(),
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_memory_mb": peak_memory_mb,
         "versions": versions(),
         **git_state(),
         **machine(),
@@ -168,6 +171,11 @@ def _outcome(progress: Progress, finite_steps: np.ndarray) -> dict[str, Any]:
     chain, step = int(finite_steps.argmin()), int(finite_steps.min()) + 1
     reason = f"chain {chain} left the finite numbers at step {step}; lower step_size"
     return {"status": "diverged", "reason": reason, "diverged_at_step": step}
+
+
+def _peak_memory_mb() -> float:
+    """The most memory that this process has had, in MiB; the system counts in KiB, macOS in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def _counters(job: Job, progress: Progress, draws: Draws) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from hypothesis import settings
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 # Tests compile many small programs and run each for a moment: half the compile time, the same results.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1 --xla_cpu_multi_thread_eigen=false")
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=2 --xla_cpu_multi_thread_eigen=false")
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 

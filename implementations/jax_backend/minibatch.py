@@ -66,7 +66,7 @@ def _after_fetching(rows: Array, indices: Array, num_features: int) -> Array:
     """The same indices, once their rows have come from main memory into the processor's cache.
 
     XLA copies a row number by number, so that the processor sees only a few long rows ahead and waits for each. Their
-    first and last numbers alone, which stand in the two cache lines of a row of up to 32 numbers, are read far ahead.
+    first and last numbers alone, which stand in the two cache lines of a row of up to 128 bytes, are read far ahead.
     """
     if rows.nbytes <= CACHE_BYTES or rows.shape[1] * rows.itemsize <= CACHE_LINE:
         return indices

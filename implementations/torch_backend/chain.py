@@ -224,7 +224,7 @@ class TorchSampler:
 
     def _rows(self, num_points: int) -> Tensor:
         features, targets = self.problem.features[:num_points], self.problem.targets[:num_points]
-        rows = self._put(rows_of(features, targets, self.settings.dtype))
+        rows = torch.from_numpy(rows_of(features, targets, self.settings.dtype)).to(self.device)
         if self.device.type == "cpu":
             use_large_pages(rows.data_ptr(), rows.nbytes)
         return rows
@@ -241,15 +241,7 @@ class TorchSampler:
         return Trail(state, *(torch.stack(parts) for parts in (positions, accepted, variances, finite)))
 
     def _compiled_steps(self, state: State, noise: Noise, step_sizes: Tensor) -> Callable[..., Trail]:
-        """``_steps`` as compiled code, for arguments of the same shapes as these.
-
-        Its graph goes straight to the compiler: torch.compile would look, before every call, whether anything that the
-        steps refer to has changed, and that takes a tenth of their time.
-        """
-        # Slow to import, and for long runs only.
-        from torch._inductor import compile as compile_graph
-        from torch.fx.experimental.proxy_tensor import make_fx
-
+        """``_steps`` as compiled code, for arguments of the same shapes as these."""
         num_parts = len(state)
 
         def flat(*arguments: Any) -> list[Any]:
@@ -270,10 +262,7 @@ class TorchSampler:
             tensors = compiled(*flat(*arguments))
             return Trail(State(*tensors[:num_parts]), *tensors[num_parts:])
 
-        tensors = flat(self.points, self.factor, state, noise, step_sizes)
-        # No Python between the loops of a step.
-        options = {"cpp_wrapper": self.device.type == "cpu"}
-        compiled = compile_graph(make_fx(flat_steps, tracing_mode="fake")(*tensors), tensors, options)
+        compiled = compile_function(flat_steps, flat(self.points, self.factor, state, noise, step_sizes))
         return steps
 
     def _generator(self, seed: int, stream: int) -> torch.Generator:
@@ -405,6 +394,24 @@ class TorchSampler:
         generator = torch.Generator(self.device)
         generator.set_state(tensors["generator"])
         return Carry(state, generator, int(arrays["num_steps"]), tensors["finite_steps"].to(self.device))
+
+
+def compile_function(function: Callable[..., list[Tensor]], tensors: list[Any]) -> Callable[..., list[Tensor]]:
+    """A function of tensors as compiled code, for arguments of the same shapes and layouts as these.
+
+    Its graph goes straight to the compiler: torch.compile would look, before every call, whether anything that the
+    function refers to has changed, and of a step that takes a tenth of the time.
+    """
+    # Slow to import, and for long runs only.
+    from torch._inductor import compile as compile_graph
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    # No Python between the loops on a CPU.
+    options = {"cpp_wrapper": tensors[0].device.type == "cpu"}
+    compiled: Callable[..., list[Tensor]] = compile_graph(
+        make_fx(function, tracing_mode="fake")(*tensors), tensors, options
+    )
+    return compiled
 
 
 def split(noise: Noise, length: int) -> list[Noise]:

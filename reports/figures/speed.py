@@ -279,8 +279,9 @@ def _growth_handles(growths: dict[str, Growth]) -> list[Line2D]:
 
 
 def _draw_memory(axes: Axes, rows: Sequence[Row]) -> None:
-    data = sorted({(row["num_points"], row["data_mb"]) for row in rows})
-    axes.plot(*zip(*data, strict=True), color=EXACT, linestyle=":", linewidth=1.6)
+    # Methods keep the data in different forms; the largest stands for them.
+    data = {count: max(row["data_mb"] for row in rows if row["num_points"] == count) for count in _counts(rows)}
+    axes.plot(list(data), list(data.values()), color=EXACT, linestyle=":", linewidth=1.6)
     methods = _methods(rows)
     for method, size in zip(methods, _sizes(methods), strict=True):
         used = sorted((row["num_points"], row["other_mb"]) for row in rows if row["method"] == method)
@@ -293,8 +294,13 @@ def _memory_text(rows: Sequence[Row]) -> str:
         return ""
     largest = max(row["num_points"] for row in rows)
     told = [f"{row['method']} {row['other_mb']:,.3g} MB" for row in rows if row["num_points"] == largest]
-    data = next(row["data_mb"] for row in rows if row["num_points"] == largest)
-    return f" At N = {largest:,} the data are {data:,.3g} MB, and a step uses beside them: {', '.join(told)}."
+    sizes = sorted({row["data_mb"] for row in rows if row["num_points"] == largest})
+    data = " to ".join(f"{size:,.3g}" for size in dict.fromkeys((sizes[0], sizes[-1])))
+    return f" At N = {largest:,} the data are {data} MB, and a step uses beside them: {', '.join(told)}."
+
+
+def _counts(rows: Sequence[Row]) -> list[int]:
+    return sorted({row["num_points"] for row in rows})
 
 
 def draw_chains(benchmarks: Benchmarks) -> Drawing:

@@ -10,9 +10,9 @@ Three tiers, each against its file in results/baselines, and an exit code for ea
                 them a value may be off its baseline, or the exact answer where the method is exact, follows from a
                 rate of false alarms: of a thousand changes that only draw other random numbers, one is stopped.
 4  timing       ratios of work timed by turns in one process, so that they carry over between machines of a kind; one
-                baseline a processor model, and on another one all of them together. The threshold follows from
-                repeated runs of unchanged code: one further run in a hundred exceeds it, and what does is measured
-                again before it counts.
+                baseline a processor model, and for another model the most lenient of them. The threshold follows
+                from repeated runs of unchanged code: one further run in a hundred exceeds it, and what does is
+                measured again before it counts.
 5  nothing was measured, or a baseline is missing or broken, or the command makes no sense
 
 The first tier that fails decides.
@@ -338,11 +338,14 @@ def measure_timing(names: Sequence[str] | None = None) -> Rows:
 def judge_timing(rows: Rows, baseline: Rows) -> list[str]:
     complaints = []
     for name, row in rows.items():
-        expected = baseline[name]["ratio"]
-        allowed = expected * allowed_slowdown(baseline[name]["ratios"], len(baseline))
+        expected, allowed = baseline[name]["ratio"], _bound(baseline[name], len(baseline))
         if not 0 < row["ratio"] <= allowed < math.inf:
             complaints.append(f"{name}: ratio {row['ratio']:.3g}, baseline {expected:.3g}, allowed {allowed:.3g}")
     return complaints
+
+
+def _bound(row: dict[str, Any], num_rows: int) -> float:
+    return float(row["ratio"] * allowed_slowdown(row["ratios"], num_rows))
 
 
 def allowed_slowdown(ratios: Sequence[float], num_rows: int) -> float:
@@ -390,11 +393,11 @@ def in_fresh_process(tier: str, root: Path) -> Rows:
 
 def together(runs: Sequence[Rows]) -> Rows:
     """The ratios of repeated runs, and their geometric mean."""
-    return {name: _row([run[name]["ratio"] for run in runs]) for name in runs[0]}
-
-
-def _row(ratios: list[float]) -> dict[str, Any]:
-    return {"ratio": float(f"{np.exp(np.mean(np.log(ratios))):.4g}"), "ratios": ratios}
+    rows = {}
+    for name in runs[0]:
+        ratios = [run[name]["ratio"] for run in runs]
+        rows[name] = {"ratio": float(f"{np.exp(np.mean(np.log(ratios))):.4g}"), "ratios": ratios}
+    return rows
 
 
 def timed_at(commit: str) -> tuple[Rows, Rows]:
@@ -435,33 +438,43 @@ def read_baseline(tier: str) -> Rows:
 
 
 def _for_this_processor(machines: Sequence[dict[str, Any]]) -> Rows:
-    """The rows of this processor model; of all others together where it has none, with what sets them apart in their
-    spread, and a word about it: a ratio depends on the machine, if less than a time does."""
-    here = _origin()
-    chosen = [machine for machine in machines if machine["cpu"] == here["cpu"]] or machines
-    for machine in chosen:
-        there = machine | machine["versions"]
-        now = {"cpu": here["cpu"], "system": here["system"]} | here["versions"]
-        other = [f"{name} {there.get(name)}, here {value}" for name, value in now.items() if there.get(name) != value]
-        if other:
-            message = f"a baseline is of {'; '.join(other)}. Where that matters, --base COMMIT compares on this machine"
-            print(f"timing: {message}", file=sys.stderr)
-    names = dict.fromkeys(name for machine in chosen for name in machine["rows"])
-    return {
-        name: _row(
-            [ratio for machine in chosen if name in machine["rows"] for ratio in machine["rows"][name]["ratios"]]
+    """The rows of this processor model; where it has none, those of another with the widest bound, and a word about it:
+    a ratio depends on the machine, if less than a time does."""
+    origin = _origin()
+    here = {"cpu": origin["cpu"], "system": origin["system"]} | origin["versions"]
+    names = dict.fromkeys(name for machine in machines for name in machine["rows"])
+    rows: Rows = {}
+    differences: dict[str, None] = {}
+    for name in names:
+        having = [machine for machine in machines if name in machine["rows"]]
+        chosen = max(
+            [machine for machine in having if machine["cpu"] == here["cpu"]] or having,
+            key=lambda machine, name=name: _bound(machine["rows"][name], len(names)),
         )
-        for name in names
-    }
+        rows[name] = chosen["rows"][name]
+        there = chosen | chosen["versions"]
+        other = [f"{key} {there.get(key)}, here {here[key]}" for key in here if there.get(key) != here[key]]
+        if other:
+            differences["; ".join([*other, f"measured at commit {str(chosen['git_commit'])[:12]}"])] = None
+    for difference in differences:
+        message = f"a baseline is of {difference}. Where that matters, --base COMMIT compares on this machine"
+        print(f"timing: {message}", file=sys.stderr)
+    return rows
 
 
-def _other_processors(path: Path, cpu: str) -> list[dict[str, Any]]:
-    """What a baseline of timing has of other processors, to be kept; nothing where it is missing or broken."""
+def _other_processors(cpu: str) -> list[dict[str, Any]]:
+    """What the baseline of timing has of other processors, to be kept."""
+    path = BASELINES / "timing.json"
     try:
         machines = json.loads(path.read_text(encoding="utf-8"))["machines"]
         return [machine for machine in machines if machine["cpu"] != cpu]
-    except (OSError, ValueError, LookupError, TypeError):
+    except FileNotFoundError:
         return []
+    except (ValueError, LookupError, TypeError) as error:
+        raise NothingMeasured(
+            f"{path} is broken ({type(error).__name__}: {error}), and has what other processors measured; take it from "
+            "git, or delete it to begin anew"
+        ) from None
 
 
 def check(tier: str, base: str | None) -> tuple[int, list[str]]:
@@ -498,7 +511,7 @@ def refresh(tier: str, origin: Mapping[str, Any]) -> list[str]:
     from implementations.files import write_json
 
     path = BASELINES / f"{tier}.json"
-    others = _other_processors(path, origin["cpu"]) if tier == "timing" else []
+    others = _other_processors(origin["cpu"]) if tier == "timing" else []
     runs = [in_fresh_process(tier, ROOT) for _ in range(NUM_REPEATS if tier == "timing" else 1)]
     rows = together(runs) if tier == "timing" else runs[0]
     if not rows:
@@ -507,6 +520,9 @@ def refresh(tier: str, origin: Mapping[str, Any]) -> list[str]:
     if complaints:
         print(f"{tier}: not written, {len(complaints)} values do not pass", file=sys.stderr)
     else:
+        for machine in others:
+            # What is no longer measured is compared with nothing.
+            machine["rows"] = {name: row for name, row in machine["rows"].items() if name in rows}
         content = {"rows": rows, **origin}
         write_json(path, {"machines": [*others, content]} if tier == "timing" else content)
         note = ", of code that is in no commit yet" if origin["git_is_dirty"] else ""

@@ -305,10 +305,24 @@ def test_a_refresh_keeps_the_timings_of_other_processors(monkeypatch, tmp_path):
     other, here = json.loads((tmp_path / "timing.json").read_text())["machines"]
     assert other == machines[0]
     assert (here["cpu"], here["rows"]["a"]["ratio"]) == (origin["cpu"], 3.0)
-    # A broken one has nothing to keep.
+    # A broken one may have something to keep.
     (tmp_path / "timing.json").write_text('{"machines": [7]}')
+    assert regress.main(["--tiers", "timing", "--refresh"]) == regress.NOTHING
+    assert (tmp_path / "timing.json").read_text() == '{"machines": [7]}'
+    (tmp_path / "timing.json").unlink()
     assert regress.main(["--tiers", "timing", "--refresh"]) == 0
-    assert regress.main(["--tiers", "timing"]) == 0
+
+
+def test_rows_that_come_and_go_need_a_refresh_on_one_processor_only(monkeypatch, tmp_path):
+    monkeypatch.setattr(regress, "BASELINES", tmp_path)
+    monkeypatch.setattr(regress, "in_fresh_process", lambda tier, root: {"a": {"ratio": 2.0}, "new": {"ratio": 2.0}})
+    origin = regress._origin()
+    rows = {"a": timed([2.0] * 10), "gone": timed([2.0] * 10)}
+    (tmp_path / "timing.json").write_text(json.dumps({"machines": [{**origin, "rows": rows, "cpu": "Other 9000"}]}))
+    assert regress.main(["--tiers", "timing", "--refresh"]) == 0
+    for cpu in (origin["cpu"], "Other 9000", "Third 3"):
+        monkeypatch.setattr(regress, "_origin", lambda cpu=cpu: origin | {"cpu": cpu})
+        assert regress.main(["--tiers", "timing"]) == 0
 
 
 def test_what_was_slow_once_is_measured_again(monkeypatch):

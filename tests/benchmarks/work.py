@@ -182,7 +182,7 @@ def _bare_jax(problem: Problem, chains: int, pairs: int, gradients: int, batch_s
 def _bare_torch(problem: Problem, chains: int, pairs: int, gradients: int, batch_size: int, full: str) -> Work:
     import torch
 
-    from implementations.torch_backend.chain import UNROLLED_STEPS
+    from implementations.torch_backend.chain import UNROLLED_STEPS, compile_function
     from implementations.torch_backend.likelihood import Data, losses_and_gradient, point_losses
 
     def tensors(arrays: tuple[np.ndarray, np.ndarray]) -> Data:
@@ -193,8 +193,9 @@ def _bare_torch(problem: Problem, chains: int, pairs: int, gradients: int, batch
     loss_batches = tensors(_gathered(problem, (chains, 1, pairs)))
     gradient_batches = tensors(_gathered(problem, (chains, batch_size)))
 
-    def some(position: Any, everything: Data, loss_batches: Data, gradient_batches: Data) -> Any:
+    def some(position: Any, *tensors: Any) -> list[Any]:
         """As many as the sampler makes in one compiled call."""
+        everything, loss_batches, gradient_batches = (Data(*tensors[start : start + 2]) for start in (0, 2, 4))
         for number in range(UNROLLED_STEPS):
             if pairs:
                 pair = torch.stack([position, position + 1e-6], dim=1)
@@ -207,19 +208,27 @@ def _bare_torch(problem: Problem, chains: int, pairs: int, gradients: int, batch
                 position = position + 1e-30 * losses_and_gradient(position, everything, 1.0, problem)[1]
             if full == "likelihood":
                 position = position + 1e-30 * point_losses(position, everything, problem).sum(dim=1)[:, None]
-        return position
+        return [position]
 
-    torch._dynamo.config.trace_autograd_ops = True
-    compiled = torch.compile(some, fullgraph=True, dynamic=False)
+    def arguments(position: Any, start: int) -> list[Any]:
+        chosen = slice(start % NUM_GATHERED, start % NUM_GATHERED + UNROLLED_STEPS)
+        return [
+            position,
+            *everything,
+            *(tensor[chosen] for data in (loss_batches, gradient_batches) for tensor in data),
+        ]
+
+    begin = torch.from_numpy(np.tile(problem.map, (chains, 1)))
+    # As the sampler's own steps are.
+    with torch.no_grad():
+        compiled = compile_function(some, arguments(begin, 0))
 
     def make(units: int) -> Callable[[], object]:
         @torch.no_grad()
         def many() -> None:
-            position = torch.from_numpy(np.tile(problem.map, (chains, 1)))
+            position = begin
             for start in range(0, units, UNROLLED_STEPS):
-                chosen = slice(start % NUM_GATHERED, start % NUM_GATHERED + UNROLLED_STEPS)
-                cut = [Data(*(tensor[chosen] for tensor in data)) for data in (loss_batches, gradient_batches)]
-                position = compiled(position, everything, *cut)
+                (position,) = compiled(*arguments(position, start))
 
         return many
 

@@ -23,7 +23,7 @@ def test_no_row_lies_in_more_cache_lines_than_it_needs(num_features, dtype):
     assert np.array_equal(rows[:, num_features], targets)
     assert not rows[:, num_features + 1 :].any()
     num_bytes = (num_features + 1) * rows.itemsize
-    starts = np.arange(50) * rows.strides[0]
+    starts = rows.ctypes.data + np.arange(50) * rows.strides[0]
     lines = (starts + num_bytes - 1) // 64 - starts // 64 + 1
     assert lines.max() == -(-num_bytes // 64)
     # What is left empty is less than the row, and less than half a line.

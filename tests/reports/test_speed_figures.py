@@ -78,18 +78,21 @@ def test_a_step_as_the_data_grow_is_its_ratio_times_the_median_time_of_the_fewes
         points("pbnn", 1_000_000, 2.0, microseconds=80.0, data_mb=88.0, other_mb=1.5),
         points("pbnn", 100_000, 1.2, microseconds=60.0, data_mb=8.8, other_mb=1.4),
         points("pbnn", 10_000_000, 3.0, microseconds=70.0, data_mb=880.0, other_mb=1.6),
+        points("full_mh", 10_000_000, 900.0, microseconds=900.0, data_mb=810.0, other_mb=120.0),
         points("rows", 100_000, 1.5, microseconds=8.0),
     ]
     drawing = draw("speed_points", rows)
     times, memory = drawing.figure.axes
     assert dict(marks(times, COLOURS["pbnn"])) == pytest.approx({1e4: 70.0, 1e5: 84.0, 1e6: 140.0, 1e7: 210.0})
     assert dict(marks(times, marker="x")) == pytest.approx({1e4: 8.0, 1e5: 12.0})
-    assert marks(memory) == [(1e5, 1.4), (1e6, 1.5), (1e7, 1.6)]
+    assert marks(memory, COLOURS["pbnn"]) == [(1e5, 1.4), (1e6, 1.5), (1e7, 1.6)]
     data = next(line for line in memory.lines if line.get_linestyle() == ":")
     assert [list(part) for part in data.get_data()] == [[1e5, 1e6, 1e7], [8.8, 88.0, 880.0]]
-    assert "over that at N = 10,000: pbnn × 3.00 (2.70 to 3.30) at N = 10,000,000" in drawing.caption
-    assert "the data are 880 MB, and a step uses beside them: pbnn 1.6 MB." in drawing.caption
-    assert len(draw("speed_points", rows[3:]).figure.axes) == 1, "no panel for a memory that was not measured"
+    assert "over that at N = 10,000: full_mh × 900" in drawing.caption
+    assert "pbnn × 3.00 (2.70 to 3.30) at N = 10,000,000" in drawing.caption
+    assert "the data are 810 to 880 MB, and a step uses beside them: pbnn 1.6 MB, full_mh 120 MB." in drawing.caption
+    assert "the data are 880 MB" in draw("speed_points", rows[:3]).caption
+    assert len(draw("speed_points", rows[4:]).figure.axes) == 1, "no panel for a memory that was not measured"
 
 
 def test_chains_and_mini_batches_stand_at_their_numbers_with_the_baseline_among_them():
