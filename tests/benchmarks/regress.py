@@ -143,10 +143,13 @@ def log_odds_posterior(problem: "Problem", weight: float) -> tuple[np.ndarray, n
 
 
 def measure_exact() -> Rows:
-    """Evaluations a step, and decisions and last positions on explicit noise."""
-    from implementations.methods import METHODS, evaluations_per_step
+    """Evaluations of single points in a step, counted, and decisions and last positions on explicit noise."""
+    from implementations.jax_backend import chain as jax_chain
+    from implementations.methods import METHODS
     from implementations.tasks.geometry import preconditioner_factor, start_points
+    from implementations.torch_backend import chain as torch_chain
     from tests.benchmarks.work import synthetic
+    from tests.implementations.chains import counted
     from tests.implementations.test_parity import make_settings, run_jax, run_torch
 
     rows = {}
@@ -158,12 +161,12 @@ def measure_exact() -> Rows:
             weight = problem.target_weight(settings.weight, settings.batch_size)
             factor = preconditioner_factor(problem, weight, settings.preconditioner)
             start = start_points(problem, weight, settings.chains, 0).astype(float)
-            likelihoods, gradients = evaluations_per_step(METHODS[method], settings, problem.num_points)
-            for backend, run in (("jax-cpu", run_jax), ("torch-cpu", run_torch)):
-                trail, accepted = run(problem, method, settings, start, factor)
+            for backend, run, chain in (("jax-cpu", run_jax, jax_chain), ("torch-cpu", run_torch, torch_chain)):
+                with counted(chain) as counts:
+                    trail, accepted = run(problem, method, settings, start, factor)
                 rows[f"{problem.task} {method} {backend}"] = {
-                    "likelihoods": likelihoods,
-                    "gradients": gradients,
+                    "losses": counts["losses"] // settings.chains,
+                    "gradients": counts["gradients"] // settings.chains,
                     "decisions": ["".join("-+"[int(decision)] for decision in chain) for chain in accepted.T],
                     "position": [float(f"{number:.12g}") for number in trail[-1, :, 0]],
                 }

@@ -123,7 +123,7 @@ def test_one_other_decision_or_evaluation_is_stopped():
     name = next(iter(expected))
     row = expected[name]
     flipped = [("-" if row["decisions"][0][0] == "+" else "+") + row["decisions"][0][1:], *row["decisions"][1:]]
-    for change in ({"decisions": flipped}, {"likelihoods": row["likelihoods"] + 1}):
+    for change in ({"decisions": flipped}, {"losses": row["losses"] + 1}):
         (complaint,) = regress.judge_exact({name: row | change}, expected)
         assert complaint.startswith(name)
 

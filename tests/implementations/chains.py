@@ -1,6 +1,11 @@
-"""Running chains in tests: many short ones side by side, and their moments in function space."""
+"""Running chains in tests: many short ones side by side, their moments in function space, and what a step evaluates."""
 
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
@@ -68,3 +73,36 @@ def _weight(method: str, problem: Problem, given: dict[str, Any]) -> tuple[Any, 
         method, given, task=problem.task, num_points=problem.num_points, num_parameters=problem.num_parameters
     )
     return settings.weight, settings.batch_size
+
+
+@contextmanager
+def counted(chain: ModuleType) -> Iterator[dict[str, int]]:
+    """What the last step that a backend's ``chain`` made or traced evaluates: losses and gradients of single points."""
+    counts: dict[str, int] = {}
+    build = chain.build_step
+
+    def build_step(*arguments: Any) -> Any:
+        step = build(*arguments)
+
+        def move(*arguments: Any) -> Any:
+            counts.update(losses=0, gradients=0)
+            return step.move(*arguments)
+
+        return step._replace(move=move)
+
+    def counting(function: Callable[..., Any], kind: str) -> Callable[..., Any]:
+        def count(*arguments: Any) -> Any:
+            result = function(*arguments)
+            losses = result[0] if kind == "gradients" else result
+            counts[kind] = counts.get(kind, 0) + math.prod(losses.shape)
+            return result
+
+        return count
+
+    with patch.multiple(
+        chain,
+        build_step=build_step,
+        point_losses=counting(chain.point_losses, "losses"),
+        losses_and_gradient=counting(chain.losses_and_gradient, "gradients"),
+    ):
+        yield counts

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 from implementations.backends import use_one_thread
 
@@ -15,6 +17,19 @@ import jax
 
 jax.jit(lambda x: x + 1)(1.0).block_until_ready()
 """
+
+#: The threads that XLA has made for its work.
+COUNT_THREADS = """
+from pathlib import Path
+
+print(sum("XLAEigen" in path.read_text() for path in Path("/proc/self/task").glob("*/comm")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the names of threads")
+def test_xla_works_on_one_thread():
+    command = [sys.executable, "-c", PROGRAM + COUNT_THREADS]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "1\n"
 
 
 def flags_in_use(folder, given):

@@ -118,6 +118,53 @@ def test_the_points_of_a_mini_batch_are_those_of_its_indices(backend, num_points
     assert np.array_equal(taken.targets, targets[indices])
 
 
+def test_rows_out_of_the_cache_are_looked_at_before_they_are_copied():
+    """So long as the compiler does not see that it changes nothing."""
+
+    def num_gathers(num_points, num_features):
+        shapes = (
+            jax.ShapeDtypeStruct((num_points, num_features + 1), "float32"),
+            jax.ShapeDtypeStruct((1, 300), "int32"),
+        )
+        return (
+            jax.jit(jax_minibatch.take_points, static_argnums=2)
+            .lower(*shapes, num_features)
+            .compile()
+            .as_text()
+            .count(" gather(")
+        )
+
+    for num_points, num_features, has_more in ((100, 31, False), (100_000, 2, False), (100_000, 31, True)):
+        assert (num_gathers(num_points, num_features) > 2) == has_more
+
+
+@pytest.mark.parametrize("chain", [jax_chain, torch_chain])
+@pytest.mark.parametrize(
+    ("method", "given", "is_whole", "is_drawn"),
+    [
+        ("pbnn", {}, False, True),
+        ("sgld", {}, False, True),
+        ("full_mh", {}, True, False),
+        ("pbnn", {"variance": "oracle"}, True, True),
+    ],
+)
+def test_a_sampler_keeps_only_what_its_steps_read_and_rows_in_large_pages(
+    problem, monkeypatch, chain, method, given, is_whole, is_drawn
+):
+    asked = []
+    monkeypatch.setattr(chain, "use_large_pages", lambda address, num_bytes: asked.append((address, num_bytes)))
+    regression = problem("regression")
+    settings = resolve(method, given, task="regression", num_points=2_000, num_parameters=21)
+    points = chain.build_sampler(regression, method, settings, "cpu").points
+    assert [len(array) for array in points.together] == [2_000 * is_whole] * 2
+    assert len(points.rows) == 2_000 * is_drawn
+    rows = points.rows
+    address = rows.unsafe_buffer_pointer() if chain is jax_chain else rows.data_ptr()
+    assert asked == [(address, rows.nbytes)]
+    if is_drawn:
+        assert address % 64 == 0
+
+
 def largest_array(base, num_points, method):
     """The most elements that any value inside a compiled chunk has, apart from the data themselves."""
     repeats = num_points // base.num_points

@@ -11,13 +11,15 @@ import torch
 from implementations import numpy_reference
 from implementations.jax_backend import chain as jax_chain
 from implementations.jax_backend import likelihood as jax_likelihood
+from implementations.jax_backend import minibatch as jax_minibatch
 from implementations.jax_backend.likelihood import Data as JaxData
 from implementations.memory import rows_of
-from implementations.methods import METHODS, Settings, resolve, setting_names
+from implementations.methods import METHODS, Settings, evaluations_per_step, resolve, setting_names
 from implementations.tasks.geometry import preconditioner_factor, start_points
 from implementations.tasks.problem import Problem
 from implementations.torch_backend import chain as torch_chain
 from implementations.torch_backend.likelihood import Data as TorchData
+from tests.implementations.chains import counted
 
 NUM_STEPS = 200
 CHAINS = 2
@@ -148,6 +150,29 @@ def assert_parity(problem: Problem, method: str, settings: Settings) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_both_backends_make_the_references_decisions(problem, task, method):
     assert_parity(problem(task), method, make_settings(problem(task), method))
+
+
+@pytest.mark.parametrize("task", ["regression", "digits"])
+@pytest.mark.parametrize("method", ["pbnn", "pbnn_mala"])
+def test_rows_that_are_fetched_ahead_are_the_references(problem, task, method, monkeypatch):
+    monkeypatch.setattr(jax_minibatch, "CACHE_BYTES", 0)
+    assert_parity(problem(task), method, make_settings(problem(task), method))
+
+
+@pytest.mark.parametrize(("run", "chain"), [(run_jax, jax_chain), (run_torch, torch_chain)], ids=["jax", "torch"])
+@pytest.mark.parametrize("variance", [None, "oracle"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_step_evaluates_what_is_counted_as_its_cost(problem, method, variance, run, chain):
+    linear = problem("linear")
+    settings = make_settings(linear, method, **({"variance": variance} if variance else {}))
+    start = start_points(linear, 20.0, CHAINS, 0).astype(float)
+    with counted(chain) as counts:
+        run(linear, method, settings, start, preconditioner_factor(linear, 20.0, settings.preconditioner))
+    likelihoods, gradients = evaluations_per_step(METHODS[method], settings, linear.num_points)
+    assert counts["gradients"] == CHAINS * gradients
+    # A full gradient brings the losses with it.
+    has_both = METHODS[method].estimate == METHODS[method].gradient == "all"
+    assert counts["losses"] == CHAINS * (0 if has_both else likelihoods)
 
 
 @pytest.mark.parametrize("variance", ["batches", "single", "points", "oracle"])

@@ -358,13 +358,20 @@ def test_a_kept_draw_is_the_last_of_its_stride_and_its_means_are_over_the_stride
 # Of torch's own making.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
-def test_compiled_torch_steps_are_the_eager_ones(problem):
-    """With hidden layers, gradients and both kinds of mini-batches, an end that does not fill a compiled piece, and a
-    resumed run."""
-    given = {"num_steps": 60_000, "batch_size": 5, "num_batches": 5, "step_size": 1e-7, "preconditioner": "none"}
-    job = make_job(
-        problem("regression", stochastic="all"), "pbnn_mala", "torch-cpu", dtype="float64", thin=3, chains=2, **given
-    )
+@pytest.mark.parametrize(
+    ("task", "method", "given"),
+    [
+        # Hidden layers, gradients and both kinds of mini-batches.
+        ("regression", "pbnn_mala", {"batch_size": 5, "num_batches": 5, "step_size": 1e-7}),
+        ("digits", "pbnn", {"batch_size": 5, "num_batches": 5, "step_size": 0.01, "variance": "oracle"}),
+        ("digits", "mala", {"step_size": 1e-3}),
+    ],
+)
+def test_compiled_torch_steps_are_the_eager_ones(problem, task, method, given):
+    """With an end that does not fill a compiled piece, and a resumed run."""
+    given = given | {"num_steps": 60_000, "preconditioner": "none", "dtype": "float64", "thin": 3, "chains": 2}
+    stochastic = "all" if task == "regression" else "last"
+    job = make_job(problem(task, stochastic=stochastic), method, "torch-cpu", **given)
     start = np.tile(job.problem.map, (2, 1))
     trails = []
     for is_compiled in (False, True):
