@@ -208,10 +208,10 @@ class TorchSampler:
             self._rows(problem.num_points if METHODS[method].draws_points else 0),
         )
         self.factor = self._put(preconditioner_factor(problem, weight, settings.preconditioner))
-        # A whole number of compiled calls, so that only the end of a chunk runs eagerly.
-        self.block_steps = (
-            -(-block_steps(METHODS[method], settings, problem.num_parameters) // UNROLLED_STEPS) * UNROLLED_STEPS
-        )
+        # Twice those of a compiled loop, since a block costs some hundred small calls here; and a whole number of
+        # compiled calls, so that only the end of a chunk runs eagerly.
+        num_steps = 2 * block_steps(METHODS[method], settings, problem.num_parameters)
+        self.block_steps = -(-num_steps // UNROLLED_STEPS) * UNROLLED_STEPS
         self.unrolled: Callable[..., Trail] | None = None
         self.mix: Callable[..., tuple[Tensor, Tensor]] = mix
 
