@@ -364,7 +364,7 @@ def test_a_kept_draw_is_the_last_of_its_stride_and_its_means_are_over_the_stride
         # Hidden layers, gradients and both kinds of mini-batches.
         ("regression", "pbnn_mala", {"batch_size": 5, "num_batches": 5, "step_size": 1e-7}),
         ("digits", "pbnn", {"batch_size": 5, "num_batches": 5, "step_size": 0.01, "variance": "oracle"}),
-        ("digits", "mala", {"step_size": 1e-3}),
+        ("digits", "mala", {"step_size": 1e-2}),
     ],
 )
 def test_compiled_torch_steps_are_the_eager_ones(problem, task, method, given):
