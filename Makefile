@@ -2,12 +2,14 @@
 #
 # Variables:  PYTHON  the interpreter .venv is built from        make setup PYTHON=/path/to/python3.12
 #             ARGS    more arguments for the command behind      make run ARGS="--dry-run"    make test ARGS="-k penalty"
+#             STUDY   another study, checked before it is run    make run STUDY=my_study.yaml
 
 PYTHON ?= python3
 ARGS ?=
+export STUDY ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run smoke test test-slurm lint bench regress ui publish lock clean distclean supported-python
+.PHONY: help setup run smoke test test-slurm lint docs bench profile-study regress ui publish lock clean distclean supported-python
 
 requires_python := $(shell sed -n 's/^requires-python = "\(.*\)"/\1/p' pyproject.toml)
 lock_sha256 := $(shell { sha256sum requirements.lock 2>/dev/null || shasum -a 256 requirements.lock; } | cut -c 1-64)
@@ -15,9 +17,15 @@ lock_sha256 := $(shell { sha256sum requirements.lock 2>/dev/null || shasum -a 25
 complete := .venv/complete-$(lock_sha256)
 # One build at a time. Where flock is missing (macOS), two builds at once are the user's to avoid.
 has_flock := $(shell command -v flock)
-# Every tool runs as a module of .venv's own python, and the jobs that Snakemake starts find that python first.
-# Unlike the scripts in .venv/bin this goes on working after the folder was moved.
-python := PATH="$(CURDIR)/.venv/bin:$$PATH" python
+# Every tool runs as a module of .venv's own python. Unlike the scripts in .venv/bin this goes on working after the folder
+# was moved; and no command has the folder's name in it, which may be anything.
+python := .venv/bin/python
+
+# Where the home folder cannot be written to, as in many containers, caches go beside the results.
+ifneq ($(shell cache="$${XDG_CACHE_HOME:-$$HOME/.cache}"; mkdir -p "$$cache" 2>/dev/null && test -w "$$cache" && echo yes),yes)
+export XDG_CACHE_HOME := $(CURDIR)/results/.cache/home
+export MPLCONFIGDIR := $(CURDIR)/results/.cache/home/matplotlib
+endif
 
 export MLFLOW_DISABLE_TELEMETRY := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -37,7 +45,7 @@ export check_python
 python_needed = Python $(requires_python) is needed. Name one: make setup PYTHON=/path/to/python3.12
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
 
 setup:  ## build .venv from requirements.lock; does nothing when it is up to date
 	@# An upgrade of the system's Python can leave .venv/bin/python pointing nowhere.
@@ -55,16 +63,19 @@ $(complete): | supported-python
 	@rm -rf .venv
 	@"$(PYTHON)" -m venv .venv
 	@$(python) -m pip install -r requirements.lock || { echo "the packages of requirements.lock could not be installed, pip says why above; without a network, point pip to a local mirror; then again: make setup" >&2; exit 1; }
+	@$(python) -m pip install --quiet --no-deps --no-build-isolation --editable . || { echo "the command pbnn-bench could not be installed, pip says why above; then again: make setup" >&2; exit 1; }
 	@touch $@
 
-run: setup  ## run the paper study: snakemake --cores all
-	$(python) -m snakemake --cores all $(ARGS)
+# Checked by our own reading first: Snakemake answers a file that it cannot read with a traceback.
+run: setup  ## run the paper study, or STUDY=file: snakemake --cores all
+	$(if $(value STUDY),@$(python) -m workflows.grid "$$STUDY")
+	$(python) -m snakemake --cores all $(if $(value STUDY),--configfile "$$STUDY") $(ARGS)
 
 smoke: setup  ## run the smoke study, a small version of everything
 	$(python) -m snakemake --cores all --configfile workflows/studies/smoke.yaml $(ARGS)
 
 test: lint  ## lint, then run all tests
-	$(python) -m pytest -n 2 $(ARGS)
+	$(python) -m pytest -n 2 --dist loadgroup $(ARGS)
 
 test-slurm: setup  ## run the smoke study on a Slurm of one node; as root, with slurm-wlm and munge installed
 	$(python) -m pytest tests/slurm $(ARGS)
@@ -73,31 +84,36 @@ lint: setup  ## check style, types and the workflow's format
 	$(python) -m ruff check
 	$(python) -m ruff format --check
 	$(python) -m mypy
-	$(if $(wildcard Snakefile workflows/rules),$(python) -m snakefmt --check $(wildcard Snakefile workflows/rules))
+	$(python) -m snakefmt --check Snakefile workflows/rules
+	$(python) -m workflows.lint
+
+# MkDocs announces its successor at every build; whether to follow it is decided here, not by each reader of a log.
+docs: setup  ## build the documentation, with the published reports, into results/site; no network needed
+	NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet $(ARGS)
+	@echo "the documentation is in results/site: python3 -m http.server --directory results/site"
 
 # Timed by processor time, one thread, one process: what else runs on the machine falls on both sides of a ratio.
 bench: setup  ## time every sampler against its bare work, other libraries and more data; ARGS="-k 'not torch'" is quick
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_CACHE_DIR="$(CURDIR)/results/.cache/torch" \
-	$(python) -m pytest tests/benchmarks/bench_*.py -o "python_functions=bench_*" -p no:xdist -W default -q \
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_CACHE_DIR="$$PWD/results/.cache/torch" \
+	$(python) -m pytest benchmarks/bench_*.py -o "python_functions=bench_*" -p no:xdist -W default -q \
 	--benchmark-timer=time.process_time --benchmark-json=results/benchmarks.json --benchmark-quiet $(ARGS)
-	$(python) -m tests.benchmarks.summary results/benchmarks.json
+	$(python) -m benchmarks.summary results/benchmarks.json
+
+profile-study: setup  ## say where the processor time of a finished study went; ARGS=results/smoke for another than the paper's
+	$(python) -m records.usage $(or $(ARGS),results/paper)
 
 regress: setup  ## fail if a sampler became wrong or slow; ARGS="--tiers exact", ARGS="--base main", ARGS="--help"
-	$(python) -m tests.benchmarks.regress $(ARGS)
+	$(python) -m benchmarks.regress $(ARGS)
 
 # MLFLOW_TRACKING_URI selects another store, as it does for a study; a database's password is not shown.
 ui: setup  ## show the tracked runs in MLflow's pages, on this machine only
-	@case "$$MLFLOW_TRACKING_URI" in \
-	http*) echo "the server at MLFLOW_TRACKING_URI has the pages: open that address"; exit 0 ;; \
-	"") test -e results/mlflow.db || { echo "no runs are tracked yet: results/mlflow.db does not exist; run a study first, with make smoke or make run" >&2; exit 1; } ;; \
-	esac; \
-	echo "choose a study, then 'Means over seeds' in the menu Views; Ctrl-C ends it"; \
-	MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false MLFLOW_BACKEND_STORE_URI="$${MLFLOW_TRACKING_URI:-sqlite:///results/mlflow.db}" \
-	$(python) -m mlflow ui --host 127.0.0.1 --workers 1 $(ARGS)
+	@$(python) -m pbnn_bench ui $(ARGS)
 
-publish: setup  ## keep the finished paper study's report and MLflow's pages with the code, and show them in the README; needs chromium
-	$(python) -m reports.publish --study paper $(ARGS)
-	$(python) -m tests.mlflow_pages results/mlflow.db paper reports/published/paper
+# The study by its name or its file. Pictures of MLflow's pages are kept of the paper study alone.
+published := $(or $(basename $(notdir $(value STUDY))),paper)
+publish: setup  ## keep the report of the finished paper study, or STUDY=name, with the code and in the README; needs chromium
+	$(python) -m reports.publish --study $(published) $(ARGS)
+	$(if $(filter paper,$(published)),$(python) -m tests.mlflow_pages results/mlflow.db paper reports/published/paper)
 	$(python) -m workflows.readme
 
 # A scratch environment gets the dependencies of pyproject.toml in their newest versions, and what came is written down.
@@ -114,10 +130,10 @@ lock: supported-python  ## renew requirements.lock from pyproject.toml, with the
 	  sed 's/+.*//' "$$scratch/frozen" | grep -viE '^(nvidia|cuda|triton)' | LC_ALL=C sort -f; } > requirements.lock.new && \
 	mv requirements.lock.new requirements.lock
 
-clean:  ## remove generated results and caches; data/, .venv and results/baselines stay
-	find results -mindepth 1 -maxdepth 1 ! -name README.md ! -name baselines -exec rm -rf {} +
+clean:  ## remove generated results and caches; data/, .venv, results/baselines and what studies share stay
+	find results -mindepth 1 -maxdepth 1 ! -name README.md ! -name baselines ! -name .shared -exec rm -rf {} +
 	find . -path ./.venv -prune -o -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf .snakemake .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks
 
-distclean: clean  ## also remove .venv and the downloaded data in data/
-	rm -rf .venv data
+distclean: clean  ## also remove .venv, the downloaded data in data/, and the problems and references of all studies
+	rm -rf .venv data results/.shared

@@ -17,19 +17,10 @@ include: "workflows/rules/report.smk"
 
 
 rule all:
-    """Everything of a study by name.
-
-    Snakemake does not miss an intermediate file as long as what was made of it is there; the summary is made of what there
-    is, so that what it lacks has to be asked for.
-    """
+    """Everything of a study by name."""
     default_target: True
     input:
-        rules.summary.input,
-        rules.summary.output,
-        rules.track.output,
-        rules.report.output,
-        [folder_of(run) + "/run.json" for run in STUDY.runs],
-        sorted({reference_of(run) + "/reference.npz" for run in STUDY.runs}),
+        everything,
     message:
         "all of {STUDY.name}"
 

@@ -1,40 +1,50 @@
 """One run from the shell: ``python -m implementations --task regression --method pbnn --out out``."""
 
 import argparse
-import json
+import io
 import sys
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from implementations.backends import BACKENDS
-from implementations.methods import METHODS, SETTINGS, Setting, resolve
-from implementations.names import SettingError, unknown
-from implementations.tasks import TASKS, find_task, prepare
+from implementations.finished import check_draws, read_record
+from implementations.infrastructure.errors import SettingError, unknown
+from implementations.infrastructure.files import Damaged
+from implementations.methods import ALL_SETTINGS, METHODS, find_method
+from implementations.plugins import absolute, checksum, is_reference
+from implementations.settings import Setting
+from implementations.tasks import TASKS, check_options, find_task, prepare
 from implementations.tasks.download import DataError
 from implementations.tasks.problem import Problem
 from implementations.tasks.task import PRIORS, STOCHASTIC
 
+#: How the command is called; the front door has another name for it.
+PROGRAM = "python -m implementations"
+CHECKPOINT_SECONDS = Setting("checkpoint_seconds", "between checkpoints", float, 30.0, minimum=0)
 
-def parser() -> argparse.ArgumentParser:
-    width = max(map(len, (*METHODS, *SETTINGS, *TASKS))) + 2
+
+def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
+    width = max(map(len, (*METHODS, *ALL_SETTINGS, *TASKS))) + 2
     tables = [
         (title, [f"  {name:{width}}{text}" for name, text in rows])
         for title, rows in (
             ("tasks", [(name, task.summary) for name, task in TASKS.items()]),
             ("methods", [(name, method.summary) for name, method in METHODS.items()]),
-            ("settings (not every method has all of them)", [(name, _help(item)) for name, item in SETTINGS.items()]),
+            (
+                "settings (not every method has all of them)",
+                [(name, help_of(item)) for name, item in ALL_SETTINGS.items()],
+            ),
         )
     ]
     result = argparse.ArgumentParser(
-        prog="python -m implementations",
+        prog=program,
         description="One method on one task: writes run.json, draws.npz and problem.npz into a folder.",
         epilog="\n\n".join(f"{title}:\n" + "\n".join(rows) for title, rows in tables),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    result.add_argument("--task", required=True, metavar="NAME")
-    result.add_argument("--method", required=True, metavar="NAME")
+    result.add_argument("--task", required=True, metavar="NAME", help="or path/to/file.py:TASK, package.module:TASK")
+    result.add_argument("--method", required=True, metavar="NAME", help="or path/to/file.py:CARD, package.module:CARD")
     result.add_argument(
         "--set", action="append", default=[], dest="settings", metavar="NAME=VALUE", help="a setting; may be repeated"
     )
@@ -46,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument(
         "--out",
-        type=Path,
+        type=_folder,
         required=True,
         metavar="DIR",
         help="the folder to write to; an interrupted run in it is continued",
@@ -72,30 +82,51 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument(
         "--data",
-        type=Path,
+        type=_folder,
         default=Path("data"),
         metavar="DIR",
         help="folder of downloaded data (default: %(default)s)",
     )
     result.add_argument("--no-audit", action="store_true", help="leave out the audit of decisions against all the data")
     result.add_argument(
-        "--checkpoint-seconds", type=float, default=30.0, metavar="S", help="between checkpoints (default: %(default)s)"
+        "--checkpoint-seconds",
+        type=float,
+        default=CHECKPOINT_SECONDS.default,
+        metavar="S",
+        help=f"{CHECKPOINT_SECONDS.help} (default: %(default)s)",
     )
     result.add_argument("--overwrite", action="store_true", help="replace a finished run in --out")
     return result
 
 
-def _help(setting: Setting) -> str:
+def _folder(text: str) -> Path:
+    """The path of a folder. Nothing would be the current one, in which nobody wants a run's files by mistake."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a folder; the current one is .")
+    return Path(text)
+
+
+def help_of(setting: Setting) -> str:
+    """Its line of help, and the names it takes."""
     return setting.help + (f" ({', '.join(setting.choices)})" if setting.choices and setting.kind is str else "")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Run, and say in a line what came of it; a run that diverged or was skipped is a result too."""
-    arguments = parser().parse_args(argv)
+    arguments = parser(program).parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # The name of a folder may be any bytes, as stderr knows by itself.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         _main(arguments)
     except (SettingError, DataError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except (MemoryError, RuntimeError) as error:
+        # torch has no kind of its own for it.
+        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+            raise
+        print(f"error: not enough memory: {error}; lower chains or num_points, or raise thin", file=sys.stderr)
         return 2
     return 0
 
@@ -103,18 +134,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(arguments: argparse.Namespace) -> None:
     if arguments.backend not in BACKENDS:
         raise SettingError(unknown("backend", arguments.backend, BACKENDS))
-    task = find_task(arguments.task, arguments.num_points)
+    reference = absolute(arguments.task, Path()) if is_reference(arguments.task) else arguments.task
+    task = find_task(reference, arguments.num_points)
+    check_options(task, arguments.seed, arguments.stochastic, arguments.prior, arguments.prior_scale)
+    seconds = CHECKPOINT_SECONDS.parse(arguments.checkpoint_seconds)
     pairs = [_pair(text) for text in arguments.settings]
     given = dict(pairs)
     if len(given) < len(pairs):
         raise SettingError("--set gives a setting twice; drop one")
-    settings = resolve(
-        arguments.method,
-        given,
-        task=task.name,
-        num_points=task.num_points,
-        num_parameters=task.num_parameters(arguments.stochastic),
-    )
+    method = absolute(arguments.method, Path()) if is_reference(arguments.method) else arguments.method
+    card = find_method(method)
+    settings = card.resolve(given, task.size(arguments.stochastic))
     wanted = {
         "task": task.name,
         "seed": arguments.seed,
@@ -123,24 +153,29 @@ def _main(arguments: argparse.Namespace) -> None:
         "prior_scale": arguments.prior_scale,
         "num_points": task.num_points,
     }
-    names = {"method": arguments.method, "backend": arguments.backend, "settings": settings.as_dict()}
-    finished = _finished(arguments.out / "run.json")
-    is_same = finished and all(finished.get(name) == value for name, value in (wanted | names).items())
-    # A skipped run may find its device the next time.
-    if finished and is_same and finished["status"] != "skipped" and not arguments.overwrite:
-        print(f"{arguments.out} already holds this run: {finished['status']}")
+    names = {
+        "method": card.name,
+        # A file that has changed is another method.
+        "method_sha256": checksum(method) if is_reference(method) else None,
+        "backend": arguments.backend,
+        "settings": settings.as_dict(),
+    }
+    problem = None
+    if is_reference(reference):
+        # Its file may have changed since: the problem is what it gives now.
+        problem = _prepared(reference, wanted, arguments.data)
+        names["problem_sha256"] = problem.identity()["problem_sha256"]
+    if not arguments.overwrite and _is_there(arguments.out, wanted | names):
         return
-    if finished and not is_same and not arguments.overwrite:
-        raise SettingError(
-            f"{arguments.out} holds another finished run ({finished.get('method')} on {finished.get('task')}, "
-            f"{finished.get('backend')}, seed {finished.get('seed')}); choose another --out, or --overwrite"
-        )
-    problem = _problem(arguments.out / "problem.npz", wanted, arguments.data)
+    if problem is None:
+        problem = _problem(arguments.out / "problem.npz", wanted, arguments.data)
+    else:
+        problem.save(arguments.out / "problem.npz")
     # Only now, with everything checked, the libraries that take seconds to import.
     from implementations.run import Job, run
 
-    job = Job(problem, arguments.method, settings, arguments.backend, arguments.seed)
-    record = run(job, arguments.out, is_audited=not arguments.no_audit, checkpoint_seconds=arguments.checkpoint_seconds)
+    job = Job(problem, method, settings, arguments.backend, arguments.seed)
+    record = run(job, arguments.out, is_audited=not arguments.no_audit, checkpoint_seconds=seconds)
     if record["status"] == "ok":
         print(
             f"ok: {record['num_draws']} draws × {settings.chains} chains, acceptance {record['acceptance_rate']:.3f}, "
@@ -153,7 +188,7 @@ def _main(arguments: argparse.Namespace) -> None:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise SettingError(f"--set {text}: expected NAME=VALUE, as in --set batch_size=5")
+        raise SettingError(f"--set {text!r}: expected NAME=VALUE, as in --set batch_size=5")
     return name, value
 
 
@@ -162,24 +197,43 @@ def _problem(path: Path, wanted: dict[str, Any], data_dir: Path) -> Problem:
     if path.exists():
         try:
             problem = Problem.load(path)
-        except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-            raise SettingError(f"{path} is damaged ({error}); remove it, or choose another --out") from error
+        except Damaged as error:
+            raise SettingError(f"{error}; remove it, or choose another --out") from None
         if all(getattr(problem, name) == value for name, value in wanted.items()):
             return problem
-    options = {name: value for name, value in wanted.items() if name not in ("task", "seed")}
-    problem = prepare(wanted["task"], wanted["seed"], data_dir=data_dir, **options)
+    problem = _prepared(wanted["task"], wanted, data_dir)
     problem.save(path)
     return problem
 
 
-def _finished(path: Path) -> dict[str, Any] | None:
+def _prepared(task: str, wanted: dict[str, Any], data_dir: Path) -> Problem:
+    options = {name: value for name, value in wanted.items() if name not in ("task", "seed")}
+    return prepare(task, wanted["seed"], data_dir=data_dir, **options)
+
+
+def _is_there(out: Path, wanted: dict[str, Any]) -> bool:
+    """Is this very run in the folder, and need not be made again? SettingError where the folder has another's."""
     try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise SettingError(f"{path} is not a run's record ({error}); choose another --out") from error
-    return record
+        record = read_record(out)
+    except Damaged as error:
+        raise SettingError(f"{error}; choose another --out, or --overwrite") from None
+    if record is None:
+        return False
+    if any(record.get(name) != value for name, value in wanted.items()):
+        raise SettingError(
+            f"{out} holds another finished run ({record.get('method')} on {record.get('task')}, "
+            f"{record.get('backend')}, seed {record.get('seed')}); choose another --out, or --overwrite"
+        )
+    # A skipped run may find its device the next time.
+    if record["status"] == "skipped":
+        return False
+    try:
+        check_draws(out, record)
+    except Damaged as error:
+        print(f"{error}; the run is made again", file=sys.stderr)
+        return False
+    print(f"{out} already holds this run: {record['status']}")
+    return True
 
 
 if __name__ == "__main__":

@@ -5,11 +5,14 @@ Importing this module imports no library: a job pays for its own backend only.
 
 import importlib
 import os
-from typing import Any, NamedTuple, Protocol
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from implementations.methods import Settings
+from implementations.card import Card
+from implementations.inputs import Skipped
+from implementations.settings import Settings
 from implementations.tasks.problem import Problem
 
 BACKENDS: dict[str, tuple[str, str]] = {
@@ -20,10 +23,6 @@ BACKENDS: dict[str, tuple[str, str]] = {
 }
 
 
-class DeviceMissing(RuntimeError):
-    """The backend's device is not in this machine; the run is skipped with this reason."""
-
-
 class Draws(NamedTuple):
     """What a chunk of steps leaves behind, on the host; the means are over the steps since the draw before."""
 
@@ -32,24 +31,40 @@ class Draws(NamedTuple):
     variance: np.ndarray  # (chains, draws): mean of the estimated variance of the loss difference
 
 
+class Costs(NamedTuple):
+    """Evaluations of single points that a chunk of steps made: whole numbers (chains,)."""
+
+    num_likelihoods: np.ndarray
+    num_gradients: np.ndarray
+
+
 class Sampler(Protocol):
-    """Chains of one method on one problem. A carry is all that the next chunk needs, and its backend's own affair."""
+    """Chains of one method on one problem. A carry is all that the next chunk needs, and private to the backend."""
 
     def start(self, positions: np.ndarray, seed: int) -> Any:
         """The carry of chains that begin at ``positions`` (chains, P)."""
 
-    def compile(self, carry: Any) -> None:
-        """Compile the loop, so that no later call does; the carry is left as it is."""
+    def compile(self, carry: Any) -> bool:
+        """Compile the loop, so that no later call does; the carry is left as it is.
 
-    def advance(self, carry: Any, num_steps: int) -> tuple[Any, Draws]:
+        False where nothing had to be compiled, because another run in this process had, or steps run as they are.
+        """
+
+    def at_step_size(self, step_size: float) -> Self:
+        """The same sampler with another step size, on the same data and compiled code."""
+
+    def advance(self, carry: Any, num_steps: int, is_warmup: bool = False) -> tuple[Any, Draws, Costs]:
         """Run a chunk and wait for the device; whole strides of ``thin`` steps leave a draw."""
 
     def finite_steps(self, carry: Any) -> np.ndarray:
         """Steps (chains,) after which each chain's position was finite: all of them, or up to where it diverged."""
 
+    def balance(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+        """One fresh move from each position, weighed by many mini-batches both ways (metrics.decisions.balance)."""
+
     def audit(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
         """One fresh move from each position (k, P), reached after so many steps (k,), weighed by the method and by
-        all the data (metrics.decisions)."""
+        all the data (metrics.decisions); nothing where the method cannot be audited."""
 
     def to_arrays(self, carry: Any) -> dict[str, np.ndarray]:
         """A carry as plain arrays, for a checkpoint."""
@@ -58,12 +73,18 @@ class Sampler(Protocol):
         """The carry that ``to_arrays`` took apart."""
 
 
-def build_sampler(backend: str, problem: Problem, method: str, settings: Settings) -> Sampler:
-    """The sampler of a method on a problem. Raises DeviceMissing."""
+def build_sampler(backend: str, problem: Problem, card: Card, settings: Settings) -> Sampler:
+    """The sampler of a method on a problem. Raises Skipped."""
     library, device = BACKENDS[backend]
-    chain = importlib.import_module(f"implementations.{library}_backend.chain")
-    sampler: Sampler = chain.build_sampler(problem, method, settings, device)
+    if library not in card.libraries:
+        raise Skipped(f"{card.name} runs in {' and '.join(card.libraries)} only")
+    sampler: Sampler = import_library(backend).build_sampler(problem, card, settings, device)
     return sampler
+
+
+def import_library(backend: str) -> ModuleType:
+    """The module of a backend's chains, and with it its library, which takes seconds the first time."""
+    return importlib.import_module(f"implementations.{BACKENDS[backend][0]}_backend.chain")
 
 
 def use_one_thread(backend: str) -> None:

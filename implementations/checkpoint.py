@@ -3,48 +3,17 @@
 import json
 import zipfile
 import zlib
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from implementations.backends import Draws
-from implementations.files import read_npz, write_npz
-from implementations.schedule import Chunk
+from implementations.infrastructure.files import read_npz, write_npz
+from implementations.sampling import Progress
 
-
-def _no_time() -> dict[str, float]:
-    return {"compile": 0.0, "warmup": 0.0, "sampling": 0.0}
-
-
-@dataclass
-class Progress:
-    """What a run has done so far; its chains' carry is apart, in the backend's own form."""
-
-    num_chunks: int = 0
-    num_steps: int = 0
-    num_sampling_steps: int = 0
-    seconds: dict[str, float] = field(default_factory=_no_time)
-    cpu_seconds: dict[str, float] = field(default_factory=_no_time)
-    kept: list[Draws] = field(default_factory=list)
-
-    def add(self, chunk: Chunk, draws: Draws) -> None:
-        """Count a chunk, and keep its draws unless it was warm-up."""
-        self.num_chunks += 1
-        self.num_steps += chunk.num_steps
-        if not chunk.is_warmup:
-            self.num_sampling_steps += chunk.num_steps
-            self.kept.append(draws)
-
-    def draws(self, chains: int, num_parameters: int) -> Draws:
-        """The kept draws in order, up to the last that is finite in every chain."""
-        nothing = np.zeros((chains, 0), np.float32)
-        kept = self.kept or [Draws(np.zeros((chains, 0, num_parameters), np.float32), nothing, nothing)]
-        draws = Draws(*(np.concatenate(parts, axis=1) for parts in zip(*kept, strict=True)))
-        is_finite = np.isfinite(draws.positions).all(axis=(0, 2))
-        length = len(is_finite) if is_finite.all() else int(is_finite.argmin())
-        return Draws(*(array[:, :length] for array in draws))
+#: Raised when what a checkpoint holds changes, so that an older one is refused and not misread.
+FORMAT = 5
 
 
 class Refused(Exception):

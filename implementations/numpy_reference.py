@@ -8,9 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import hyp0f1, logsumexp, softmax
+from scipy.special import expit, hyp0f1, logsumexp, softmax
 
-from implementations.methods import METHODS, Settings, degrees_of_freedom
+from implementations.methods import METHODS
+from implementations.metropolis import Metropolis
+from implementations.settings import Settings
+from implementations.tasks.anchor import Anchor, point_proxies, proxy_gradient, proxy_sum
+from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem, network_outputs, split_parameters, with_bias
 
 
@@ -39,6 +43,8 @@ def point_losses(position: np.ndarray, problem: Problem, indices: np.ndarray) ->
     targets = problem.targets[indices]
     if problem.likelihood == "gaussian":
         return 0.5 * ((targets - outputs[:, 0]) / problem.noise_sd) ** 2
+    if problem.likelihood == "bernoulli":
+        return np.asarray(np.logaddexp(0, outputs[:, 0]) - targets * outputs[:, 0])
     return np.asarray(logsumexp(outputs, axis=1) - outputs[np.arange(len(targets)), targets])
 
 
@@ -59,6 +65,8 @@ def gradient(position: np.ndarray, problem: Problem, indices: np.ndarray, weight
     targets = problem.targets[indices]
     if problem.likelihood == "gaussian":
         error = (outputs - targets[:, None]) / problem.noise_sd**2
+    elif problem.likelihood == "bernoulli":
+        error = expit(outputs) - targets[:, None]
     else:
         error = softmax(outputs, axis=1) - np.eye(problem.num_outputs)[targets]
     pieces = []
@@ -66,47 +74,120 @@ def gradient(position: np.ndarray, problem: Problem, indices: np.ndarray, weight
         pieces.append((activation.T @ error).ravel())
         # Through the weights, without the bias, and through tanh' = 1 - tanh^2.
         error = (error @ matrix.T)[:, 1:] * (1 - activation[:, 1:] ** 2)
-    of_prior = (
-        position / problem.prior_scale**2 if problem.prior == "gaussian" else np.sign(position) / problem.prior_scale
-    )
-    return np.asarray(of_prior + weight / len(indices) * np.concatenate(pieces[::-1]))
+    return prior_gradient(position, problem) + weight / len(indices) * np.concatenate(pieces[::-1])
+
+
+def prior_gradient(position: np.ndarray, problem: Problem) -> np.ndarray:
+    """Gradient of -log p(theta)."""
+    if problem.prior == "gaussian":
+        return position / problem.prior_scale**2
+    return np.asarray(np.sign(position) / problem.prior_scale)
+
+
+def first_order(problem: Problem, anchor: Anchor, position: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """The plane that touches the losses at the anchor, for the points ``indices``: dl_j/df · (f_j(theta) - f_j(t))."""
+    moves = problem.features[indices].astype(float) @ (position - anchor.position).reshape(problem.layers[0])
+    return np.sum(anchor_residuals(problem, anchor, indices) * moves, axis=1)
+
+
+def anchor_residuals(problem: Problem, anchor: Anchor, indices: np.ndarray) -> np.ndarray:
+    """dl_j/df at the anchor."""
+    likelihood = find_likelihood(problem.likelihood)
+    return likelihood.loss_and_residuals(anchor.outputs[indices], problem.targets[indices], problem.noise_sd)[1]
+
+
+def anchored_gradient(
+    position: np.ndarray, problem: Problem, indices: np.ndarray, weight: float, anchor: Anchor, order: str
+) -> np.ndarray:
+    """Gradient of U_w with control variates from the points ``indices``; none of them: that of the proxies alone."""
+    of_proxies = anchor.gradient if order == "first" else proxy_gradient(anchor, position)
+    if len(indices) == 0:
+        return np.asarray(of_proxies + prior_gradient(position, problem))
+    features = problem.features[indices].astype(float)
+    moves = features @ (position - anchor.position).reshape(problem.layers[0])
+    slopes = anchor_residuals(problem, anchor, indices)
+    if order == "second":
+        product = find_likelihood(problem.likelihood).curvature_product
+        slopes = slopes + product(anchor.outputs[indices], moves, problem.noise_sd)
+    of_batch_proxies = weight / len(indices) * (features.T @ slopes).ravel()
+    return of_proxies + gradient(position, problem, indices, weight) - of_batch_proxies
 
 
 def loss_difference(
-    position: np.ndarray, proposed: np.ndarray, noise: Noise, problem: Problem, method_name: str, settings: Settings
+    position: np.ndarray,
+    proposed: np.ndarray,
+    noise: Noise,
+    problem: Problem,
+    method_name: str,
+    settings: Settings,
+    anchor: Anchor | None = None,
 ) -> tuple[float, float]:
     """delta and its variance."""
-    weight = problem.target_weight(settings.weight, settings.batch_size)
+    weight = settings.target_weight(problem.num_points)
     everything = np.arange(problem.num_points)
     prior = log_prior(position, problem) - log_prior(proposed, problem)
+    order = settings.shapes.get("proxy")
 
     def differences(indices: np.ndarray) -> np.ndarray:
-        return point_losses(proposed, problem, indices) - point_losses(position, problem, indices)
+        change = point_losses(proposed, problem, indices) - point_losses(position, problem, indices)
+        if anchor is None or order is None:
+            return change
+        proxies = first_order if order == "first" else point_proxies
+        there, here = (proxies(problem, anchor, place, indices) for place in (proposed, position))
+        return change - (there - here)
 
-    if METHODS[method_name].estimate == "all":
+    if anchor is not None and order == "first":
+        prior += float((proposed - position) @ anchor.gradient)
+    elif anchor is not None and order == "second":
+        prior += float(proxy_sum(anchor, proposed) - proxy_sum(anchor, position))
+
+    if parts_of(method_name).estimate == "all":
         return prior + weight / problem.num_points * float(np.sum(differences(everything))), 0.0
     assert noise.indices is not None
     num_batches, batch_size = noise.indices.shape
     count = num_batches * batch_size
     deltas = np.array([prior + weight / batch_size * np.sum(differences(batch)) for batch in noise.indices])
     delta = float(np.mean(deltas))
+    name = settings.variance or "points"
     unsampled = 1 - count / problem.num_points
-    if settings.variance == "single":
-        return float(deltas[0]), float(np.sum((deltas - delta) ** 2) / (num_batches - 1))
-    if settings.variance == "batches":
-        return delta, float(np.sum((deltas - delta) ** 2) / (num_batches * (num_batches - 1)))
-    if settings.variance == "oracle":
+    if name == "oracle":
         return delta, weight**2 / count * float(np.var(differences(everything), ddof=1)) * unsampled
-    return delta, weight**2 / count * float(np.var(differences(noise.indices.ravel()), ddof=1)) * unsampled
+    if name == "literal":
+        return float(deltas[0]), float(np.sum((deltas - deltas[0]) ** 2) / (num_batches - 1))
+    if name in ("single", "single_finite"):
+        share = 1 - batch_size / problem.num_points if name == "single_finite" else 1.0
+        return float(deltas[0]), share * float(np.sum((deltas - delta) ** 2) / (num_batches - 1))
+    if name in ("batches", "batches_finite"):
+        share = unsampled if name == "batches_finite" else 1.0
+        return delta, share * float(np.sum((deltas - delta) ** 2) / (num_batches * (num_batches - 1)))
+    share = unsampled if name == "points" else 1.0
+    return delta, share * weight**2 / count * float(np.var(differences(noise.indices.ravel()), ddof=1))
 
 
-def log_acceptance(kind: str, delta: float, variance: float, dof: float) -> float:
+def parts_of(method_name: str) -> Metropolis:
+    """The parts that a method is put together from."""
+    kernel = METHODS[method_name].kernel
+    assert isinstance(kernel, Metropolis), f"{method_name} is not a choice of parts"
+    return kernel
+
+
+def degrees_of_freedom(settings: Settings) -> float:
+    """nu of the variance estimate."""
+    assert settings.num_batches is not None and settings.batch_size is not None
+    num_values = settings.num_batches * (
+        settings.batch_size if settings.variance in ("points", "points_infinite") else 1
+    )
+    return num_values - 1
+
+
+def log_acceptance(kind: str, delta: float, variance: float, settings: Settings) -> float:
     """log A without the proposal's ratio."""
     if kind in ("exact", "naive"):
         return -delta
-    if kind == "penalty" or (kind == "penalty_corrected" and np.isinf(dof)):
+    if kind == "penalty" or (kind == "penalty_corrected" and settings.variance == "oracle"):
         return -delta - variance / 2
     if kind == "penalty_corrected":
+        dof = degrees_of_freedom(settings)
         # Positive all the way from 0 means before the first zero.
         values = hyp0f1(dof / 2, -dof * np.linspace(0, variance, 1000) / 4)
         return -delta + float(np.log(values[-1])) if np.all(values > 0) else -np.inf
@@ -121,18 +202,29 @@ def step(
     problem: Problem,
     method_name: str,
     settings: Settings,
+    anchor: Anchor | None = None,
 ) -> Outcome:
     """One step of a chain (paper: Algorithm 1); ``factor`` is the lower triangular L of C = L L^T."""
-    method = METHODS[method_name]
-    weight = problem.target_weight(settings.weight, settings.batch_size)
+    method = parts_of(method_name)
+    weight = settings.target_weight(problem.num_points)
+    order = settings.shapes.get("proxy")
+    gradient_of = settings.shapes.get("gradient", method.gradient)
 
     def centre(place: np.ndarray) -> np.ndarray:
         """The mean of the proposal from a place."""
         if method.proposal == "random_walk":
             return place
-        indices = np.arange(problem.num_points) if method.gradient == "all" else noise.gradient_indices
+        if method.proposal == "crank_nicolson":
+            assert anchor is not None
+            return np.asarray(anchor.position + np.sqrt(1 - 2 * step_size) * (place - anchor.position))
+        indices = np.arange(problem.num_points) if gradient_of == "all" else noise.gradient_indices
         assert indices is not None
-        return place - step_size * factor @ factor.T @ gradient(place, problem, indices, weight)
+        if order is None:
+            slope = gradient(place, problem, indices, weight)
+        else:
+            assert anchor is not None
+            slope = anchored_gradient(place, problem, indices, weight, anchor, order)
+        return np.asarray(place - step_size * factor @ factor.T @ slope)
 
     def log_density(to: np.ndarray, place: np.ndarray) -> float:
         """log N(to; centre(place), 2 eta C) up to a constant (paper: *Langevin proposal*)."""
@@ -144,7 +236,7 @@ def step(
     if method.acceptance != "always":
         log_ratio = log_density(position, proposed) - log_density(proposed, position)
     if method.estimate != "none":
-        delta, variance = loss_difference(position, proposed, noise, problem, method_name, settings)
-    log_accept = log_ratio + log_acceptance(method.acceptance, delta, variance, degrees_of_freedom(settings))
+        delta, variance = loss_difference(position, proposed, noise, problem, method_name, settings, anchor)
+    log_accept = log_ratio + log_acceptance(method.acceptance, delta, variance, settings)
     is_accepted = noise.log_uniform < log_accept
     return Outcome(proposed if is_accepted else position, is_accepted, log_accept, delta, variance)

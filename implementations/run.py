@@ -1,12 +1,10 @@
-"""One run: a method on a problem, from its start points to ``run.json`` and ``draws.npz``."""
+"""One run: sampling, with progress and checkpoints on the way, and ``run.json`` and ``draws.npz`` at its end."""
 
 import math
 import os
-import resource
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,18 +13,16 @@ from typing import Any
 import numpy as np
 
 from implementations import checkpoint
-from implementations.backends import DeviceMissing, Draws, Sampler, build_sampler, use_one_thread
-from implementations.checkpoint import Progress
-from implementations.files import write_json, write_npz
-from implementations.methods import METHODS, Settings, evaluations_per_step, points_of_delta
-from implementations.progress import Reporter, Stream
-from implementations.provenance import git_state, machine, versions
-from implementations.schedule import chunks
-from implementations.tasks.geometry import start_points
+from implementations.backends import Draws
+from implementations.infrastructure.files import sealed, sha256_of, write_json, write_npz
+from implementations.infrastructure.peak_memory import PeakMemory
+from implementations.infrastructure.progress import Reporter, Stream
+from implementations.infrastructure.provenance import git_state, machine, versions
+from implementations.methods import find_method, source_of
+from implementations.plugins import checksum
+from implementations.sampling import Progress, Resume, Sampled, sample
+from implementations.settings import Settings
 from implementations.tasks.problem import Problem
-
-#: Positions from which the decision audit makes one move each; enough for a rate to within two per cent.
-NUM_AUDITED = 500
 
 
 @dataclass(frozen=True)
@@ -34,6 +30,7 @@ class Job:
     """What is to be run: all that determines the draws."""
 
     problem: Problem
+    #: The name of a card, or a reference to one (implementations.methods.find_method).
     method: str
     settings: Settings
     backend: str
@@ -41,13 +38,17 @@ class Job:
 
     @property
     def target_weight(self) -> float:
-        return self.problem.target_weight(self.settings.weight, self.settings.batch_size)
+        return self.settings.target_weight(self.problem.num_points)
 
     def identity(self) -> dict[str, Any]:
         """The job in plain values, the problem by its checksum."""
+        card = find_method(self.method)
+        source = source_of(card)
         return {
             **self.problem.identity(),
-            "method": self.method,
+            "method": card.name,
+            # A file that has changed is another method, one that was moved is not.
+            **({"method_sha256": checksum(source)} if source else {}),
             "backend": self.backend,
             "seed": self.seed,
             "settings": self.settings.as_dict(),
@@ -65,141 +66,140 @@ def run(
     """Sample, and write ``run.json`` and ``draws.npz`` into ``out``; returns the content of ``run.json``.
 
     Killed at any moment and called again, it goes on from its checkpoint and ends with the very same draws. A chain
-    that leaves the finite numbers ends the run as ``diverged``, a missing device as ``skipped``: both are results.
+    that becomes non-finite ends the run as ``diverged``, a missing device as ``skipped``: both are results.
     """
     started_at = datetime.now(UTC)
+    # Now, and not at the end: a method's file may change while the run is under way.
+    identity = job.identity()
     path = out / "checkpoint.npz"
-    audit: dict[str, np.ndarray] = {}
-    peak_memory_mb = _peak_memory_mb()
-    try:
-        use_one_thread(job.backend)
-        sampler = build_sampler(job.backend, job.problem, job.method, job.settings)
-        progress, finite_steps = _sample(sampler, job, path, checkpoint_seconds, stream)
-        outcome = _outcome(progress, finite_steps)
-        draws = progress.draws(job.settings.chains, job.problem.num_parameters)
-        # Before the audit, which looks at all points and is no part of the sampler.
-        peak_memory_mb = _peak_memory_mb()
-        if outcome["status"] == "ok" and is_audited and METHODS[job.method].is_minibatch:
-            audit = sampler.audit(*_audited(draws, job.settings), job.seed)
-    except DeviceMissing as missing:
-        progress, outcome = Progress(), {"status": "skipped", "reason": str(missing)}
-        draws = progress.draws(job.settings.chains, job.problem.num_parameters)
+    memory = PeakMemory()
+    name = f"{job.problem.task} {job.method} {job.backend} seed {job.seed}"
+    with Reporter(name, job.settings.num_warmup + job.settings.num_steps, stream) as report:
+        save = Saver(path, _checkpoint_identity(identity), checkpoint_seconds)
+
+        def on_chunk(progress: Progress, draws: Draws, carry: Callable[[], dict[str, np.ndarray]]) -> None:
+            report(progress.num_steps, draws.acceptance)
+            memory.note()
+            save(progress, carry)
+
+        sampled = sample(
+            job.problem,
+            job.method,
+            job.settings,
+            job.backend,
+            job.seed,
+            resume=_resume(identity, path, stream),
+            on_chunk=on_chunk,
+            is_audited=is_audited,
+        )
     record = {
-        **job.identity(),
-        **outcome,
-        **_counters(job, progress, draws),
+        **identity,
+        "status": sampled.status,
+        "reason": sampled.reason,
+        "warning": "; ".join(sampled.warnings) or None,
+        **({} if sampled.diverged_at_step is None else {"diverged_at_step": sampled.diverged_at_step}),
+        **_counters(job, sampled),
+        **_tuning(sampled.progress),
+        "method_source": source_of(find_method(job.method)),
+        "method_acceptance": find_method(job.method).acceptance,
         "target_weight": job.target_weight,
         "num_points": job.problem.num_points,
         "num_parameters": job.problem.num_parameters,
         "started_at": started_at.isoformat(),
         "ended_at": datetime.now(UTC).isoformat(),
-        "peak_memory_mb": peak_memory_mb,
+        "peak_memory_mb": memory.mb,
+        "memory_before_mb": memory.before_mb,
+        "is_peak_memory_of_run": memory.is_of_run,
         "versions": versions(),
         **git_state(),
         **machine(),
     }
-    audit_arrays = {f"audit_{name}": array for name, array in audit.items()}
+    for sentence in sampled.warnings:
+        print(f"warning: {sentence}", file=stream)
+    audit_arrays = {f"audit_{name}": array for name, array in sampled.audit.items()}
+    draws = sampled.draws
     kept = {"draws": draws.positions, "acceptance": draws.acceptance, "variance": draws.variance}
+    # Not beside draws of another run, not even for a moment.
+    (out / "run.json").unlink(missing_ok=True)
     write_npz(out / "draws.npz", kept | audit_arrays)
+    record = sealed({**record, "draws_sha256": sha256_of(out / "draws.npz")})
     # Last, so that a run.json means a finished run.
     write_json(out / "run.json", record)
     path.unlink(missing_ok=True)
     return record
 
 
-def _sample(
-    sampler: Sampler, job: Job, path: Path, checkpoint_seconds: float, stream: Stream
-) -> tuple[Progress, np.ndarray]:
-    """Run the chunks that are left; the progress, and the steps after which each chain was finite."""
-    progress, carry = _resume(sampler, job, path, stream)
-    with _clock(progress, "compile"):
-        sampler.compile(carry)
-    saved_at = time.monotonic()
-    name = f"{job.problem.task} {job.method} {job.backend} seed {job.seed}"
-    with Reporter(name, job.settings.num_warmup + job.settings.num_steps, stream) as report:
-        for chunk in list(chunks(job.settings))[progress.num_chunks :]:
-            with _clock(progress, "warmup" if chunk.is_warmup else "sampling"):
-                carry, draws = sampler.advance(carry, chunk.num_steps)
-            progress.add(chunk, draws)
-            report(progress.num_steps, draws.acceptance)
-            if sampler.finite_steps(carry).min() < progress.num_steps:
-                break
-            if time.monotonic() - saved_at >= checkpoint_seconds:
-                checkpoint.save(path, progress, sampler.to_arrays(carry), _checkpoint_identity(job))
-                saved_at = time.monotonic()
-    return progress, sampler.finite_steps(carry)
+class Saver:
+    """Writes a checkpoint after a chunk, when the last one is old enough."""
+
+    def __init__(self, path: Path, identity: dict[str, Any], seconds: float) -> None:
+        self.path, self.identity, self.seconds = path, identity, seconds
+        self.saved_at = time.monotonic()
+
+    def __call__(self, progress: Progress, carry: Callable[[], dict[str, np.ndarray]]) -> None:
+        if time.monotonic() - self.saved_at >= self.seconds:
+            checkpoint.save(self.path, progress, carry(), self.identity)
+            self.saved_at = time.monotonic()
 
 
-def _checkpoint_identity(job: Job) -> dict[str, Any]:
+def _checkpoint_identity(identity: dict[str, Any]) -> dict[str, Any]:
     """Other versions of the libraries might round differently, and the draws would be of two kinds."""
-    return job.identity() | {"versions": versions()}
+    return identity | {"versions": versions(), "checkpoint_format": checkpoint.FORMAT}
 
 
-def _resume(sampler: Sampler, job: Job, path: Path, stream: Stream) -> tuple[Progress, Any]:
-    """Where an interrupted run left off, or the start."""
-    if path.exists():
-        try:
-            progress, carry = checkpoint.load(path, _checkpoint_identity(job))
-        except checkpoint.Refused as reason:
-            print(f"{path} is not used and the run starts afresh: {reason}", file=stream)
-        else:
-            print(f"going on from {path}, step {progress.num_steps}", file=stream)
-            return progress, sampler.from_arrays(carry)
-    positions = start_points(job.problem, job.target_weight, job.settings.chains, job.seed)
-    return Progress(), sampler.start(positions, job.seed)
+def _resume(identity: dict[str, Any], path: Path, stream: Stream) -> Resume | None:
+    """Where an interrupted run left off, if it did."""
+    if not path.exists():
+        return None
+    try:
+        resume = checkpoint.load(path, _checkpoint_identity(identity))
+    except checkpoint.Refused as reason:
+        print(f"{path} is not used and the run starts afresh: {reason}", file=stream)
+        return None
+    print(f"going on from {path}, step {resume[0].num_steps}", file=stream)
+    return resume
 
 
-@contextmanager
-def _clock(progress: Progress, phase: str) -> Iterator[None]:
-    wall, cpu = time.perf_counter(), time.process_time()
-    yield
-    progress.seconds[phase] += time.perf_counter() - wall
-    progress.cpu_seconds[phase] += time.process_time() - cpu
-
-
-def _audited(draws: Draws, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
-    """Kept positions (k, P), evenly over all chains, and the number of steps (k,) that led to each."""
-    chains, num_draws, num_parameters = draws.positions.shape
-    steps = settings.num_warmup + settings.thin * np.arange(1, num_draws + 1)
-    chosen = slice(None, None, math.ceil(chains * num_draws / NUM_AUDITED))
-    return draws.positions.reshape(-1, num_parameters)[chosen], np.tile(steps, chains)[chosen]
-
-
-def _outcome(progress: Progress, finite_steps: np.ndarray) -> dict[str, Any]:
-    if finite_steps.min() == progress.num_steps:
-        return {"status": "ok", "reason": None}
-    chain, step = int(finite_steps.argmin()), int(finite_steps.min()) + 1
-    reason = f"chain {chain} left the finite numbers at step {step}; lower step_size"
-    return {"status": "diverged", "reason": reason, "diverged_at_step": step}
-
-
-def _peak_memory_mb() -> float:
-    """The most memory that this process has had, in MiB; the system counts in KiB, macOS in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
-
-
-def _counters(job: Job, progress: Progress, draws: Draws) -> dict[str, Any]:
+def _counters(job: Job, sampled: Sampled) -> dict[str, Any]:
     """Times and counts of the sampling phase; compilation and warm-up stand apart."""
-    likelihoods, gradients = evaluations_per_step(METHODS[job.method], job.settings, job.problem.num_points)
-    chain_steps = progress.num_sampling_steps * job.settings.chains
+    progress, draws = sampled.progress, sampled.draws
     return {
         "acceptance_rate": _mean(draws.acceptance),
-        # One point, as ``naive`` may take, tells nothing of its spread.
-        "mean_variance": _mean(draws.variance) if points_of_delta(job.settings) > 1 else None,
+        # 0 where the method estimates none, or cannot: one point tells nothing of its spread.
+        "mean_variance": _mean(draws.variance) or None,
         "num_draws": draws.positions.shape[1],
         "num_steps_done": progress.num_steps,
-        "likelihood_evaluations": likelihoods * chain_steps,
-        "gradient_evaluations": gradients * chain_steps,
+        "likelihood_evaluations": progress.num_likelihoods,
+        "gradient_evaluations": progress.num_gradients,
         "wall_clock_s": progress.seconds["sampling"],
         "cpu_s": progress.cpu_seconds["sampling"],
         "warmup_s": progress.seconds["warmup"],
+        "warmup_cpu_s": progress.cpu_seconds["warmup"],
         "compile_s": progress.seconds["compile"],
+        "compile_cpu_s": progress.cpu_seconds["compile"],
+        # With the compilation of its own code, three times that of the loop in jax.
+        "audit_cpu_s": progress.cpu_seconds["audit"],
+        # Another run of its form, earlier in the same process, may have compiled its loop, and bears the time of it.
+        "has_compiled": sampled.has_compiled,
         # With a cache, the time of compilation is that of a look-up after the first run of its kind.
         "has_compilation_cache": bool(os.environ.get("JAX_COMPILATION_CACHE_DIR")),
     }
 
 
+def _tuning(progress: Progress) -> dict[str, Any]:
+    """What a pilot run chose and took; nothing where nothing was ``auto``."""
+    found = progress.tuning
+    if found is None:
+        return {}
+    return {
+        "tuning": found,
+        "tuned_settings": ", ".join(found["chosen"]),
+        "tuning_evaluations": found["num_likelihoods"] + found["num_gradients"],
+        "tuning_s": progress.seconds["tuning"],
+    }
+
+
 def _mean(array: np.ndarray) -> float | None:
-    """The mean, or None where there is none to tell."""
+    """The mean, or None where there is none."""
     mean = float(np.mean(array, dtype=float)) if array.size else math.nan
     return mean if math.isfinite(mean) else None

@@ -1,6 +1,6 @@
 """Does the predictive distribution know what it does not know? Reliability curves, and two numbers of any of them.
 
-A curve sets what the model promised against what happened, for classes (confidence and accuracy in bins) and for
+A curve compares what the model claimed with what happened, for classes (confidence and accuracy in bins) and for
 regression (nominal and observed coverage of central intervals). ``ece`` and ``confidence_gap`` read both.
 """
 
@@ -12,6 +12,8 @@ from metrics.prediction import check_probabilities
 
 NUM_BINS = 15
 NUM_LEVELS = 19
+#: Test sets drawn to see what chance alone gives; the mean of so many is known to some three per cent.
+NUM_RESAMPLED = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +34,7 @@ class Reliability:
 def ece(curve: Reliability) -> float:
     """Expected calibration error: the mean of |nominal - observed|, over points or levels.
 
-    Never below |confidence_gap|, and above 0 by chance alone: sqrt(2 a (1 - a) / (pi n)) for n points of accuracy a.
+    Never below |confidence_gap|, and above 0 by chance alone (``class_ece_by_chance``, ``coverage_ece_by_chance``).
     """
     return float(curve.weights @ np.abs(curve.nominal - curve.observed))
 
@@ -43,6 +45,26 @@ def confidence_gap(curve: Reliability) -> float:
     For classes that is mean confidence - accuracy, whatever the bins.
     """
     return float(curve.weights @ (curve.nominal - curve.observed))
+
+
+def class_ece_by_chance(probabilities: np.ndarray, num_bins: int = NUM_BINS) -> float:
+    """Mean ECE of a calibrated model with these predictions: each is right with its own confidence, drawn anew."""
+    confidence = probabilities.max(axis=1).astype(np.float64)
+    bins = np.searchsorted(np.linspace(0, 1, num_bins + 1)[1:-1], confidence, side="right")
+    random = np.random.default_rng(0)
+    gaps = [
+        np.abs(np.bincount(bins, weights=confidence - (random.random(len(confidence)) < confidence))).sum()
+        for _ in range(NUM_RESAMPLED)
+    ]
+    return float(np.mean(gaps)) / len(confidence)
+
+
+def coverage_ece_by_chance(num_points: int, num_levels: int = NUM_LEVELS) -> float:
+    """The same of coverage: the distribution function at the targets is uniform."""
+    random = np.random.default_rng(0)
+    return float(
+        np.mean([ece(coverage_reliability(random.random(num_points), num_levels)) for _ in range(NUM_RESAMPLED)])
+    )
 
 
 def class_reliability(probabilities: np.ndarray, targets: np.ndarray, num_bins: int = NUM_BINS) -> Reliability:

@@ -39,7 +39,7 @@ def convergence(traces: np.ndarray) -> Convergence:
     if not is_finite.all():
         return _undefined(f"{np.sum(~is_finite)} of {num_quantities} quantities are not finite")
     if num_draws < MIN_DRAWS:
-        return _undefined(f"{num_draws} draws a chain: at least {MIN_DRAWS} are needed")
+        return _undefined(f"{num_draws} draws per chain: at least {MIN_DRAWS} are needed")
     # arviz splits chains in halves and drops the middle draw of an odd number: drop the last, before looking at them.
     halves = traces[:, : num_draws - num_draws % 2].astype(np.float64)
     varying = [trace for trace in np.moveaxis(halves, 2, 0) if np.ptp(trace) > 0]

@@ -48,6 +48,24 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """The loss difference given the move, over all mini-batches: RMS over moves, whose signs would cancel in a mean."""
+
+    skewness: float
+    excess_kurtosis: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What the penalty has to follow, and how well it does: standard deviations over moves, relative to the mean."""
+
+    #: Of the true variance.
+    variance: float
+    #: Of estimated over true variance.
+    noise: float
+
+
+@dataclass(frozen=True)
 class Audit:
     """The audit of a run; ``variance_ratio`` and ``noise`` are None where there is no noise to speak of."""
 
@@ -63,6 +81,10 @@ class Audit:
     lost_to_penalty: float
     variance_ratio: VarianceRatio | None
     noise: Noise | None
+    shape: Shape | None = None
+    spread: Spread | None = None
+    #: Mean number of points that a decision looked at; None where every decision looks at the same number.
+    mean_points: float | None = None
 
 
 def audit(
@@ -73,16 +95,28 @@ def audit(
     true_delta: np.ndarray,
     true_variance: np.ndarray,
     log_uniform: np.ndarray,
+    skewness: np.ndarray | None = None,
+    excess_kurtosis: np.ndarray | None = None,
+    log_exact: np.ndarray | None = None,
+    num_points: np.ndarray | None = None,
 ) -> Audit:
     """Audit of the steps whose numbers are given, one array entry (num_audited,) a step.
 
     The run accepted where log_uniform <= log_accept; the exact rule (paper: *MH usual acceptance*) accepts where
 
         log u <= log q(theta | theta') - log q(theta' | theta) - true_delta
+
+    or, for a rule other than Metropolis', where log u <= ``log_exact``, that rule's acceptance without noise.
+    ``skewness`` and ``excess_kurtosis`` are those of the loss difference over all draws of its mini-batches, and
+    ``num_points`` those a decision looked at, where that varies.
     """
-    _check(locals())  # The arguments by name: first, while there is nothing else.
+    # The arguments by name: first, while there is nothing else.
+    given = {name: array for name, array in locals().items() if array is not None}
+    shape = given.pop("skewness", None), given.pop("excess_kurtosis", None)
+    _check(given)
     is_accepted = log_uniform <= log_accept
-    log_exact = log_ratio_proposal - true_delta
+    if log_exact is None:
+        log_exact = log_ratio_proposal - true_delta
     is_right_to_accept = log_uniform <= log_exact
     acceptance = _mean_acceptance(log_accept)
     # An infinite difference (a proposal of no density) is a decision, but no sample of the noise.
@@ -98,7 +132,74 @@ def audit(
         lost_to_penalty=_mean_acceptance(log_ratio_proposal - delta) - acceptance,
         variance_ratio=_variance_ratio(variance[is_noisy], true_variance[is_noisy]),
         noise=_noise(noise / np.sqrt(true_variance[is_noisy])),
+        shape=_shape(*shape, is_noisy),
+        spread=_spread(variance[is_noisy], true_variance[is_noisy]),
+        mean_points=None if num_points is None else float(num_points.mean()),
     )
+
+
+@dataclass(frozen=True)
+class Balance:
+    """How far a rule is from detailed balance, on moves from low to high loss: > 0 goes uphill too often."""
+
+    residual: float
+    #: Standard error, of the moves and of the redrawn mini-batches together.
+    error: float
+    num_moves: int
+
+
+def balance(
+    there: np.ndarray,
+    there_variance: np.ndarray,
+    back: np.ndarray,
+    back_variance: np.ndarray,
+    exact: np.ndarray,
+) -> Balance | None:
+    """The detailed-balance residual of moves (k,), whose mini-batches were redrawn many times each way.
+
+        r = log E[A(theta -> theta')] - log E[A(theta' -> theta)] - exact
+
+    ``there`` and ``back`` are the mean acceptances with the variances of these means, ``exact`` is the log of what
+    their ratio should be. r changes its sign with the direction, so moves are taken uphill, where exact < 0. None where
+    too few moves were ever accepted both ways.
+    """
+    # In single precision the square of a rare acceptance is 0.
+    there, there_variance, back, back_variance, exact = (
+        array.astype(np.float64) for array in (there, there_variance, back, back_variance, exact)
+    )
+    is_seen = (there > 0) & (back > 0) & np.isfinite(exact)
+    if is_seen.sum() < 2:
+        return None
+    # The mean of a logarithm is below the logarithm of the mean by half its relative variance.
+    logs = [
+        np.log(mean[is_seen]) + 0.5 * variance[is_seen] / mean[is_seen] ** 2
+        for mean, variance in ((there, there_variance), (back, back_variance))
+    ]
+    residuals = -np.sign(exact[is_seen]) * (logs[0] - logs[1] - exact[is_seen])
+    error = residuals.std(ddof=1) / np.sqrt(len(residuals))
+    return Balance(float(residuals.mean()), float(error), len(residuals))
+
+
+def gaussian_balance(difference: float, variance: float, dof: int) -> float:
+    """The residual that ``balance`` would find of a penalised move of a known loss difference D under Gaussian noise.
+
+        r = log E[A(D)] - log E[A(-D)] + D,   A(D) = min(1, exp(-D - sigma Z - s^2 / 2)),   Z ~ N(0, 1)
+
+    where s^2 estimates sigma^2 with ``dof`` degrees of freedom, s^2 / sigma^2 ~ chi^2_dof / dof, independently of Z.
+    For a large D it is sigma^2 / 2 - dof / 2 log(1 + sigma^2 / dof), and 0 where the variance is known.
+    """
+    # Midpoints of 2,000 equally likely slices of the chi^2 distribution.
+    levels = (np.arange(2000) + 0.5) / 2000
+    estimated = variance * stats.chi2.ppf(levels, dof) / dof
+    sd = np.sqrt(variance)
+
+    def log_acceptance(difference: float) -> float:
+        # E min(1, e^-X) of X ~ N(m, sigma^2).
+        mean = difference + estimated / 2
+        tail = np.exp(variance / 2 - mean + stats.norm.logcdf((mean - variance) / sd))
+        return float(np.log(np.mean(stats.norm.cdf(-mean / sd) + tail)))
+
+    return log_acceptance(difference) - log_acceptance(-difference) + difference
 
 
 def _mean_acceptance(log_accept: np.ndarray) -> float:
@@ -118,6 +219,19 @@ def _variance_ratio(variance: np.ndarray, true_variance: np.ndarray) -> Variance
     ratio = variance / true_variance
     low, median, high = (float(value) for value in np.quantile(ratio, [0.05, 0.5, 0.95]))
     return VarianceRatio(float(ratio.mean()), median, low, high)
+
+
+def _shape(skewness: np.ndarray | None, excess_kurtosis: np.ndarray | None, is_noisy: np.ndarray) -> Shape | None:
+    if skewness is None or excess_kurtosis is None or not is_noisy.any():
+        return None
+    return Shape(*(float(np.sqrt(np.mean(array[is_noisy] ** 2))) for array in (skewness, excess_kurtosis)))
+
+
+def _spread(variance: np.ndarray, true_variance: np.ndarray) -> Spread | None:
+    if len(variance) < MIN_SHAPE or not variance.any():
+        return None
+    relative, ratio = true_variance / true_variance.mean(), variance / true_variance
+    return Spread(float(relative.std(ddof=1)), float(ratio.std(ddof=1) / ratio.mean()))
 
 
 def _noise(standardised: np.ndarray) -> Noise | None:

@@ -42,6 +42,47 @@ def mean_error(
     return _deviation(_rms(mean - reference_mean) / unit, 0.0, error)
 
 
+def squared_bias(
+    chain_means: np.ndarray, reference_mean: np.ndarray, reference_sd: np.ndarray, reference_error: np.ndarray
+) -> float | None:
+    """Square of ``mean_error`` with the Monte Carlo part taken off, from the means of C chains (chains, n, K).
+
+    With d_c the error of chain c, mean over test points of the products of different chains, whose errors are
+    independent, less the reference's own squared standard error:
+
+        b^2 = mean_n [ sum_{c != c'} d_c d_c' / (C (C - 1)) - e^2 ] / unit^2
+
+    On average the square of the bias, and so below 0 half of the time where there is none; None of one chain.
+    """
+    num_chains = len(chain_means)
+    _check(chain_means[0], reference_mean, reference_sd, reference_error)
+    if num_chains == 1:
+        return None
+    errors = chain_means - reference_mean
+    products = errors.sum(axis=0) ** 2 - np.sum(errors**2, axis=0)
+    squares = products / (num_chains * (num_chains - 1)) - reference_error**2
+    return float(np.mean(squares)) / _unit(reference_sd) ** 2
+
+
+def point_error(
+    mean: np.ndarray,
+    reference_mean: np.ndarray,
+    reference_sd: np.ndarray,
+    ess: float | None,
+    reference_ess: float = math.inf,
+) -> Deviation:
+    """RMS over the predictions of the error of the mean, each in units of its own sd in the reference.
+
+    Unlike ``mean_error``, to which the most uncertain predictions count most, it tells a mean that is off where the
+    reference is sure. Predictions without any spread are left out.
+    """
+    _check(mean, reference_mean, reference_sd)
+    _unit(reference_sd)
+    is_spread = reference_sd > 0
+    value = _rms((mean - reference_mean)[is_spread] / reference_sd[is_spread])
+    return _deviation(value, 0.0, _monte_carlo_error(1.0, ess, 1.0, reference_ess))
+
+
 def sd_ratio(sd: np.ndarray, reference_sd: np.ndarray, ess: float | None, reference_ess: float = math.inf) -> Deviation:
     """Predictive sd relative to the reference's, pooled: sqrt(mean variance / mean reference variance)."""
     _check(sd, reference_sd)

@@ -42,6 +42,8 @@ class Predictive:
     probe_trace: np.ndarray
     #: (chains, draws): mean over test points of log p(y | x, theta_s).
     log_likelihood_trace: np.ndarray
+    #: ``mean`` of each chain alone, (chains, n, K) or (chains, n): what they differ by is Monte Carlo error.
+    chain_means: np.ndarray
     #: Regression only, (n,): the mixture's distribution function at the target, and its CRPS.
     pit: np.ndarray | None = None
     crps: np.ndarray | None = None
@@ -62,7 +64,8 @@ def predictive(
 ) -> Predictive:
     """The predictive distribution of ``draws`` (chains, draws, P) at the test points of ``targets`` (n,).
 
-    ``likelihood`` is ``gaussian`` (known ``noise_sd``, one output) or ``categorical`` (softmax, integer targets).
+    ``likelihood`` is ``gaussian`` (known ``noise_sd``, one output), ``categorical`` (softmax, integer targets) or
+    ``bernoulli`` (one output, the log odds of target 1), which is a softmax of the two logits 0 and f.
     Raises ValueError where a draw, or the likelihood it gives, is not finite.
     """
     if draws.ndim != 3 or draws.size == 0:
@@ -70,15 +73,35 @@ def predictive(
     num_chains, num_draws, _ = draws.shape
     flat = draws.reshape(num_chains * num_draws, -1)
     _check_finite(np.isfinite(flat).all(axis=1), num_draws, "parameters")
+    if likelihood == "bernoulli":
+        outputs, likelihood = _two_logits(outputs), "categorical"
     with np.errstate(over="ignore", invalid="ignore"):  # A draw that overflows is named below.
         first = outputs(flat[:1])
         sums = _start(first, targets, likelihood, noise_sd, len(flat))
         block_size = max(1, int(memory // (COPIES * first.nbytes)))
-        traces = [sums.add(outputs(flat[start : start + block_size])) for start in range(0, len(flat), block_size)]
+        traces, totals = [], []
+        for chain in draws:
+            traces += [
+                sums.add(outputs(chain[start : start + block_size])) for start in range(0, num_draws, block_size)
+            ]
+            totals.append(sums.moments.sum.copy())
     log_likelihood, probes = (np.concatenate(parts) for parts in zip(*traces, strict=True))
     _check_finite(np.isfinite(log_likelihood), num_draws, "log likelihoods")
     shape = (num_chains, num_draws)
-    return sums.result(probes.reshape(*shape, -1), log_likelihood.reshape(shape))
+    chain_means = sums.moments.origin + np.diff(totals, axis=0, prepend=0) / num_draws
+    return sums.result(probes.reshape(*shape, -1), log_likelihood.reshape(shape), chain_means)
+
+
+def _two_logits(log_odds: Outputs) -> Outputs:
+    """The outputs (b, n, 2) whose softmax has these log odds (b, n, 1) of class 1."""
+
+    def outputs(draws: np.ndarray) -> np.ndarray:
+        function = log_odds(draws)
+        if function.ndim != 3 or function.shape[2] != 1:
+            raise ValueError(f"outputs {function.shape}: a bernoulli likelihood has one output, so expected (b, n, 1)")
+        return np.concatenate([np.zeros_like(function), function], axis=2)
+
+    return outputs
 
 
 def probe_points(num_points: int) -> np.ndarray:
@@ -89,7 +112,7 @@ def probe_points(num_points: int) -> np.ndarray:
 def _start(
     first: np.ndarray, targets: np.ndarray, likelihood: str, noise_sd: float | None, num_draws: int
 ) -> "_Classes | _Regression":
-    """Empty sums for the test set, once the first draw's outputs have told their shape."""
+    """Empty sums for the test set, once the first draw's outputs have shown their shape."""
     if targets.ndim != 1 or targets.size == 0 or first.ndim != 3 or first.shape[1] != len(targets):
         raise ValueError(f"targets {targets.shape} and outputs {first.shape} of one draw: expected (n,) and (1, n, K)")
     num_outputs = first.shape[2]
@@ -97,7 +120,7 @@ def _start(
         check_classes(targets, num_outputs)
         return _Classes(first, targets)
     if likelihood != "gaussian":
-        raise ValueError(f"no likelihood {likelihood!r}; valid: gaussian, categorical")
+        raise ValueError(f"no likelihood {likelihood!r}; valid: gaussian, categorical, bernoulli")
     if noise_sd is None or not noise_sd > 0 or num_outputs != 1:
         raise ValueError(f"a gaussian likelihood needs noise_sd > 0 and one output; got {noise_sd} and {num_outputs}")
     if not np.isfinite(targets).all():
@@ -186,9 +209,10 @@ class _Classes:
         work /= total
         return np.moveaxis(work, 0, 1), target_logits - np.log(total)
 
-    def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray) -> Predictive:
+    def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
         mean, sd = self.moments.result()
-        return Predictive(mean.T, sd.T, self.log_density.result(), probe_trace, log_likelihood_trace)
+        traces = probe_trace, log_likelihood_trace
+        return Predictive(mean.T, sd.T, self.log_density.result(), *traces, chain_means.swapaxes(1, 2))
 
 
 class _Regression:
@@ -217,8 +241,10 @@ class _Regression:
         self.num_seen += len(function)
         return log_likelihood.mean(axis=1), function[:, self.probes]
 
-    def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray) -> Predictive:
+    def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
         mean, sd = self.moments.result()
         crps = gaussian_mixture_crps(np.concatenate(self.centres), self.targets, self.noise_sd)
         pit = self.distribution_sum / self.num_seen
-        return Predictive(mean, sd, self.log_density.result(), probe_trace, log_likelihood_trace, pit, crps)
+        return Predictive(
+            mean, sd, self.log_density.result(), probe_trace, log_likelihood_trace, chain_means, pit, crps
+        )

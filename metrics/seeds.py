@@ -1,13 +1,21 @@
 """Statistics over seeds. Few seeds give wide intervals, one gives none."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
+
+from metrics.fidelity import RESOLUTION
 
 LEVEL = 0.95
+#: Chance of a wrong answer on either side of an interval.
+ALPHA = (1 - LEVEL) / 2
+#: What values a quantity can have, and so where its interval may lie (``bounded``); anything else may have any sign.
+POSITIVE, DISTANCE, RATE = "positive", "distance", "rate"
+#: On which scale an interval is symmetric: the quantity's own, that of its logarithm, or that of its square.
+PLAIN, LOG, SQUARE = "plain", "log", "square"
 
 
 @dataclass(frozen=True)
@@ -20,15 +28,66 @@ class Estimate:
     num_seeds: int
     #: Seeds without a value (a failed run), or, for a difference, without a partner.
     num_missing: int
+    #: Mean and standard error on the scale on which the interval is symmetric; None where there is no interval.
+    place: float | None = None
+    error: float | None = None
+    scale: str = PLAIN
 
     @property
     def excludes_zero(self) -> bool:
         """Does the interval lie on one side of 0? Never so without an interval."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
+    def scaled(self, factor: float) -> "Estimate":
+        """The same in another unit; ``factor`` is positive."""
+        mean, low, high = (None if end is None else end * factor for end in (self.mean, self.low, self.high))
+        place, error = self.place, self.error
+        if place is not None and error is not None:
+            if self.scale == LOG:
+                place += math.log(factor)
+            else:
+                unit = factor**2 if self.scale == SQUARE else factor
+                place, error = place * unit, error * unit
+        return replace(self, mean=mean, low=low, high=high, place=place, error=error)
+
+
+def p_above(value: Estimate, bound: float) -> float:
+    """One-sided p-value against "at most ``bound``"; 1 where there is no interval.
+
+    It is at most 0.025 where the 95 % interval lies above the bound: both are of the same t distribution.
+    """
+    return _tail(value, bound, 1)
+
+
+def p_below(value: Estimate, bound: float) -> float:
+    """One-sided p-value against "at least ``bound``"."""
+    return _tail(value, bound, -1)
+
+
+def _tail(value: Estimate, bound: float, sign: int) -> float:
+    if value.place is None or value.error is None:
+        return 1.0
+    if value.scale == LOG:
+        limit = math.log(bound) if bound > 0 else -math.inf
+    else:
+        limit = bound * abs(bound) if value.scale == SQUARE else bound
+    distance = sign * (value.place - limit)
+    if value.error == 0 or math.isinf(distance):
+        return 0.0 if distance > 0 else 1.0
+    return float(stdtr(value.num_seeds - 1, -distance / value.error))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values (1979): those at most alpha are wrong with a chance of alpha at most, all together."""
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(np.argsort(p_values, kind="stable")):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = largest
+    return adjusted
+
 
 def mean_over_seeds(values: Mapping[int, float | None]) -> Estimate:
-    """Mean of one value a seed, with the t interval of seeds - 1 degrees of freedom; None marks a missing value."""
+    """Mean of one value per seed, with the t interval of seeds - 1 degrees of freedom; None marks a missing value."""
     present = _present(values)
     return _estimate(list(present.values()), num_missing=len(values) - len(present))
 
@@ -42,6 +101,68 @@ def paired_difference(values: Mapping[int, float | None], baseline: Mapping[int,
     common = sorted(ours.keys() & theirs.keys())
     num_missing = len(values.keys() | baseline.keys()) - len(common)
     return _estimate([ours[seed] - theirs[seed] for seed in common], num_missing)
+
+
+def paired_ratio(values: Mapping[int, float | None], baseline: Mapping[int, float | None]) -> Estimate:
+    """Geometric mean of value / baseline, both positive, over the seeds that have both; the interval is its log's."""
+    ours, theirs = ({seed: value and math.log(value) for seed, value in side.items()} for side in (values, baseline))
+    found = paired_difference(ours, theirs)
+    mean, low, high = (None if value is None else math.exp(value) for value in (found.mean, found.low, found.high))
+    return replace(found, mean=mean, low=low, high=high, scale=LOG)
+
+
+def root_of_mean(squares: Mapping[int, float | None]) -> Estimate:
+    """Root of the mean of squares, each of which may be below 0 by chance; the interval is the squares'.
+
+    For distances whose Monte Carlo part has been taken off, square by square: their mean has no bias.
+    """
+    found = mean_over_seeds(squares)
+    mean, low, high = (
+        None if value is None else math.sqrt(max(0.0, value)) for value in (found.mean, found.low, found.high)
+    )
+    return replace(found, mean=mean, low=low, high=high, scale=SQUARE)
+
+
+def with_shared_error(value: Estimate, error: float) -> Estimate:
+    """The estimate with an error that all its seeds share, as that of one test set, on top of their own."""
+    if value.place is None or value.error is None:
+        return value
+    assert value.scale == PLAIN, "an error adds up on the quantity's own scale"
+    return _with_error(value, math.hypot(value.error, error))
+
+
+def widened(value: Estimate, errors: Mapping[int, float]) -> Estimate:
+    """The estimate with an interval of at least what the Monte Carlo errors of its values leave open.
+
+    Three seeds can agree by chance; what the chains' own length leaves open stays open.
+    """
+    if value.mean is None or value.low is None or value.high is None or not errors:
+        return value
+    half_width = RESOLUTION * math.sqrt(sum(error**2 for error in errors.values())) / len(errors)
+    if half_width <= value.high - value.mean:
+        return value
+    return _with_error(value, half_width / _quantile(value.num_seeds))
+
+
+def bounded(value: Estimate, values: str) -> Estimate:
+    """The estimate with an interval that lies inside the values a quantity can have; its mean is the same.
+
+    A POSITIVE quantity (seconds, ESS per second, a ratio) is never 0 and its noise is a factor, so the interval is
+    that of the logarithm: mean × exp(± half width / mean). A DISTANCE (ECE, an error) and a RATE can be 0, and close
+    to it their noise adds; a factor would then be any number. Their interval is cut at 0, that of a rate at 1 too,
+    which loses no coverage.
+    """
+    if value.mean is None or value.low is None or value.high is None:
+        return value
+    if values == POSITIVE and value.mean > 0:
+        # Beyond e^700 there are no floating-point numbers.
+        factor = math.exp(min(700.0, (value.high - value.mean) / value.mean))
+        error = None if value.error is None else value.error / value.mean
+        low, high = value.mean / factor, value.mean * factor
+        return replace(value, low=low, high=high, place=math.log(value.mean), error=error, scale=LOG)
+    low = max(0.0, value.low) if values in (DISTANCE, RATE) else value.low
+    high = min(1.0, value.high) if values == RATE else value.high
+    return replace(value, low=low, high=high)
 
 
 def _present(values: Mapping[int, float | None]) -> dict[int, float]:
@@ -59,5 +180,17 @@ def _estimate(numbers: list[float], num_missing: int) -> Estimate:
     mean = float(np.mean(numbers))
     if count == 1:
         return Estimate(mean, None, None, 1, num_missing)
-    half_width = float(stdtrit(count - 1, (1 + LEVEL) / 2) * np.std(numbers, ddof=1) / math.sqrt(count))
-    return Estimate(mean, mean - half_width, mean + half_width, count, num_missing)
+    error = float(np.std(numbers, ddof=1)) / math.sqrt(count)
+    return _with_error(Estimate(mean, None, None, count, num_missing, mean), error)
+
+
+def _with_error(value: Estimate, error: float) -> Estimate:
+    """The estimate with the interval of a standard error."""
+    assert value.mean is not None
+    half_width = _quantile(value.num_seeds) * error
+    return replace(value, low=value.mean - half_width, high=value.mean + half_width, error=error)
+
+
+def _quantile(num_seeds: int) -> float:
+    """Of t with seeds - 1 degrees of freedom, for an interval of LEVEL."""
+    return float(stdtrit(num_seeds - 1, (1 + LEVEL) / 2))

@@ -1,4 +1,4 @@
-"""What the suite's own benchmarks measured, as it is kept with the code, and the words in which tables tell it."""
+"""What the suite's own benchmarks measured, as it is kept with the code, and the words that tables use."""
 
 import json
 import math
@@ -7,12 +7,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from records.display import format_given, format_number
+
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "results" / "baselines" / "benchmarks.json"
 #: The heading in the report that they stand under.
 SECTION = "How fast the samplers are"
-#: How to get them, for who has none.
-WAY_OUT = "make bench, then python -m tests.benchmarks.summary results/benchmarks.json --keep, measures and keeps them"
+#: How to get them.
+WAY_OUT = "make bench, then python -m benchmarks.summary results/benchmarks.json --keep, measures and keeps them"
 
 #: Of one benchmark: what was timed against what, both by turns. A row has these, and what its kind asks for.
 Row = dict[str, Any]
@@ -39,8 +41,8 @@ class Benchmarks:
         return [row for row in self.rows if row["kind"] == kind]
 
     @property
-    def promises(self) -> list[Row]:
-        """The rows whose ratio is promised to be at most their ``target``."""
+    def targets(self) -> list[Row]:
+        """The rows with a performance target: the largest ratio they may have."""
         return [row for row in self.rows if row.get("target") is not None]
 
 
@@ -51,7 +53,7 @@ def load(path: Path = KEPT) -> Benchmarks:
         content = json.loads(path.read_text(encoding="utf-8"))
         found = Benchmarks(**{field.name: content[field.name] for field in fields(Benchmarks)})
         if not isinstance(found.versions, dict):
-            raise ValueError(f"versions is {found.versions!r}, not one a package")
+            raise ValueError(f"versions is {found.versions!r}, not one per package")
         mistakes = [f"row {number}: {mistake}" for number, row in enumerate(found.rows) for mistake in _mistakes(row)]
     except FileNotFoundError:
         raise ValueError(f"no benchmarks are kept in {name}; {WAY_OUT}") from None
@@ -77,24 +79,21 @@ def _mistakes(row: Row) -> list[str]:
 
 
 def is_met(row: Row) -> bool | None:
-    """Is the promise kept, as measured? None where nothing is promised."""
+    """Is the performance target met, as measured? None where there is none."""
     return None if row.get("target") is None else bool(row["ratio"] <= row["target"])
 
 
 def ratio_text(row: Row) -> str:
     """``1.58 (1.52 to 1.63)``: the median of the rounds' ratios, and its quartiles."""
-    ratio, low, high = (_number(row[name]) for name in ("ratio", "ratio_low", "ratio_high"))
+    ratio, low, high = (
+        format_number(row[name], 3 if row[name] >= 1 else 2) for name in ("ratio", "ratio_low", "ratio_high")
+    )
     return f"{ratio} ({low} to {high})"
 
 
-def _number(ratio: float) -> str:
-    """Two decimals, or as many as are needed to tell it from 0."""
-    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.2f}" if ratio >= 0.01 else f"{ratio:.2g}"
-
-
 def words(row: Row) -> dict[str, str]:
-    """A row as tables tell it, by HEADINGS; the last two are empty where nothing is promised."""
-    limit = "" if row.get("target") is None else f"{row['target']:g}"
+    """A row as tables show it, by HEADINGS; the last two are empty without a performance target."""
+    limit = "" if row.get("target") is None else format_given(row["target"])
     met = {True: "yes", False: "no", None: ""}[is_met(row)]
     texts = (row["what"], row["baseline"], f"{row['microseconds']:,.1f}", ratio_text(row), limit, met)
     return dict(zip(HEADINGS, texts, strict=True))

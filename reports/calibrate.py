@@ -11,18 +11,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from implementations.names import SettingError, unknown
-from metrics.seeds import Estimate, mean_over_seeds, paired_difference
-from reports.evidence import Setting, estimate, interval, settings
-from reports.parts import NothingToShow
-from reports.study import POSTERIOR, StudyResults
+from implementations.infrastructure.errors import SettingError, unknown
+from implementations.infrastructure.files import Damaged
+from metrics.seeds import Estimate, paired_difference
+from records.display import format_estimate, format_name, format_value
+from records.setting import Setting, estimate_of
+from records.study import StudyResults
+from reports.evidence import full_data_of, settings
+from reports.publish import PUBLISHED
+from reports.types import NothingToShow
 
 
 @dataclass(frozen=True)
 class Choice:
     """The batch size that calibrates best on validation points, over all seeds and for each."""
 
-    #: One setting a batch size, ascending, all with these seeds.
+    #: One setting per batch size, ascending, all with these seeds.
     candidates: tuple[Setting, ...]
     seeds: tuple[int, ...]
     best: Setting
@@ -53,7 +57,7 @@ def choose(candidates: Iterable[Setting]) -> Choice:
 
 def _noise(setting: Setting) -> float:
     """Mean σ² over seeds; 0 for a method without noise in its decisions."""
-    return mean_over_seeds(setting.values("mean_variance")).mean or 0.0
+    return setting.estimate("mean_variance").mean or 0.0
 
 
 def _present(setting: Setting, column: str) -> dict[int, float]:
@@ -69,19 +73,13 @@ def batch_settings(study: StudyResults, variant: str, method: str) -> list[Setti
     return practical
 
 
-def full_data(study: StudyResults, variant: str) -> Setting:
-    """The posterior itself: the setting with the most converged runs, full_mh before mala."""
-    found = settings(study, variant=variant, method=list(POSTERIOR), weight="data")
-    return min(found, key=lambda one: (-len(one.runs), POSTERIOR.index(one["method"]), one["label"]))
-
-
 def ece_on_test(choice: Choice) -> tuple[Estimate, Estimate]:
     """ECE on the test points: of the one batch size, and with a choice for each seed."""
     own = {seed: one.values("ece")[seed] for seed, one in choice.best_of_seed.items()}
-    return mean_over_seeds(_values(choice)), mean_over_seeds(own)
+    return estimate_of(_values(choice), "ece"), estimate_of(own, "ece")
 
 
-def told(study: StudyResults, variant: str, method: str) -> list[str]:
+def format_choice(study: StudyResults, variant: str, method: str) -> list[str]:
     """The lines that the command prints."""
     choice = choose(batch_settings(study, variant, method))
     overall, own = ece_on_test(choice)
@@ -100,8 +98,8 @@ def told(study: StudyResults, variant: str, method: str) -> list[str]:
         *full_line,
         "",
         "95 % intervals over seeds; gap: confidence minus accuracy, or nominal minus observed coverage, + is too sure",
-        f"{_verdict(choice)}: test ECE {interval(overall)}",
-        f"chosen for each seed: {_each(choice)}: test ECE {interval(own)}",
+        f"{_verdict(choice)}: test ECE {format_estimate(overall)}",
+        f"chosen for each seed: {_each(choice)}: test ECE {format_estimate(own)}",
         comparison,
     ]
 
@@ -119,11 +117,13 @@ def _verdict(choice: Choice) -> str:
 def _compared(study: StudyResults, variant: str, choice: Choice) -> tuple[list[str], str]:
     """Full data: its line of the table, and what the choice gains over it."""
     try:
-        full = full_data(study, variant)
+        full = full_data_of(study, variant)
     except NothingToShow as error:
         return [], f"no comparison with full data: {error}"
     gain = paired_difference(_values(choice), full.values("ece"))
-    return [_candidate("all", full, "")], f"test ECE minus that of full data, paired over seeds: {interval(gain)}"
+    return [
+        _candidate("all", full, "")
+    ], f"test ECE minus that of full data, paired over seeds: {format_estimate(gain)}"
 
 
 def _values(choice: Choice) -> dict[int, float | None]:
@@ -132,8 +132,8 @@ def _values(choice: Choice) -> dict[int, float | None]:
 
 def _candidate(size: str, setting: Setting, mark: str) -> str:
     columns = ("validation_ece", "validation_confidence_gap", "ece", "confidence_gap")
-    cells = [interval(estimate(setting, column)) for column in columns]
-    return _line(size, *cells, f"{setting['label']} on {setting['backend']}{mark}")
+    cells = [format_value(setting, column) for column in columns]
+    return _line(size, *cells, f"{format_name(setting)} on {setting['backend']}{mark}")
 
 
 def _line(size: str, *cells: str) -> str:
@@ -149,9 +149,9 @@ def _each(choice: Choice) -> str:
     return ", ".join(f"seed {seed} n = {one['batch_size']}" for seed, one in sorted(choice.best_of_seed.items()))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m reports.calibrate", description=__doc__.splitlines()[0])
-    parser.add_argument("--study", required=True, help="name of a study that has been run")
+def main(argv: Sequence[str] | None = None, program: str = "python -m reports.calibrate") -> int:
+    parser = argparse.ArgumentParser(prog=program, description=__doc__.splitlines()[0])
+    parser.add_argument("--study", required=True, help="a study that has been run, or that is published with the code")
     parser.add_argument("--task", required=True, help="task, or a variant of one such as regression-all")
     parser.add_argument("--method", default="pbnn", help="a method whose target follows n; %(default)s if not given")
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of all results (%(default)s)")
@@ -159,25 +159,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         study = _load(arguments.results, arguments.study)
         _check("task", arguments.task, study.summary["variant"], study)
-        rows = study.rows(variant=arguments.task, weight="batch")
-        _check(f"runs on {arguments.task!r} with weight = batch of method", arguments.method, rows["method"], study)
-        print("\n".join(told(study, arguments.task, arguments.method)))
-    except (SettingError, NothingToShow) as error:
+        methods = [one["method"] for one in study.settings(variant=arguments.task, weight="batch")]
+        _check(f"runs on {arguments.task!r} with weight = batch of method", arguments.method, methods, study)
+        print("\n".join(format_choice(study, arguments.task, arguments.method)))
+    except (SettingError, NothingToShow, Damaged) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
 def _load(results: Path, name: str) -> StudyResults:
-    """The study's results, or a SettingError with the way to get them."""
-    if (results / name / "summary.parquet").is_file():
-        return StudyResults.load(results / name)
+    """The study's results, or those published with the code, or a SettingError with the way to get them."""
+    for folder in (results / name, PUBLISHED / name):
+        if (folder / "summary.csv").is_file():
+            return StudyResults.load(folder)
     studies = {path.stem for path in (Path(__file__).parents[1] / "workflows" / "studies").glob("*.yaml")}
-    made = {path.parent.name for path in results.glob("*/summary.parquet")}
+    made = {path.parent.name for path in results.glob("*/summary.csv")}
     if name not in studies:
         raise SettingError(f"{unknown('study', name, sorted(studies | made))} (in {results})")
     raise SettingError(
-        f"study {name!r} has not been run: {results / name / 'summary.parquet'} is missing; "
+        f"study {name!r} has not been run: {results / name / 'summary.csv'} is missing; "
         f"run it with: snakemake --cores all --configfile workflows/studies/{name}.yaml"
     )
 

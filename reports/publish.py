@@ -12,13 +12,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from workflows.summary import is_complete, read_rows, report_failures
+from records.checksums import check_list, list_of
+from records.summary import is_complete, read_rows, report_failures
 
 PUBLISHED = Path(__file__).parent / "published"
 #: Beside pictures and tables: the page, what it links to, and what the README is made of.
 FILES = ("report.html", "claims.json", "figures.json", "summary.csv")
-#: What the README shows, in its order.
+#: What README and documentation show.
 README_FIGURES = ("figure1_linear", "figure3_reliability", "targets", "bias_evaluations")
+#: The same of studies other than the paper's.
+FIGURES_OF = {"tall": ("cost_of_a_draw", "bias_cost", "regime_map")}
 #: Every clone carries it, so it stays small.
 MAX_BYTES = 8 * 2**20
 
@@ -30,6 +33,9 @@ def publish(results: Path, out: Path) -> int:
     """
     if not (results / "report.html").exists():
         raise ValueError(f"no report at {results / 'report.html'}; run the study first")
+    for name in ("summary.csv", "report.html"):
+        if list_of(results / name).exists():
+            check_list(list_of(results / name), name)
     rows = read_rows(results / "summary.csv")
     if not is_complete(rows):
         raise ValueError(f"{results} has runs that failed or are missing; the study's own command makes them")
@@ -38,10 +44,10 @@ def publish(results: Path, out: Path) -> int:
         raise ValueError(f"parts of the report failed: {'; '.join(failures)}")
     if any(row["git_is_dirty"] == "True" for row in rows):
         raise ValueError(f"{results} has runs of code that is in no commit; commit, remove these results and run again")
-    pictures = [results / "figures" / f"{name}.png" for name in README_FIGURES]
+    pictures = [results / "figures" / f"{name}.png" for name in FIGURES_OF.get(results.name, README_FIGURES)]
     absent = [picture.name for picture in pictures if not picture.exists()]
     if absent:
-        raise ValueError(f"the README shows figures that {results} does not have: {', '.join(absent)}")
+        raise ValueError(f"README and documentation show figures that {results} does not have: {', '.join(absent)}")
     files = [*(results / name for name in FILES), *(results / "tables").glob("*.csv"), *pictures]
     num_bytes = sum(path.stat().st_size for path in files)
     if num_bytes > MAX_BYTES:

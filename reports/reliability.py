@@ -1,4 +1,4 @@
-"""The reliability diagram of a run: what its predictions promised against what happened."""
+"""The reliability diagram of a run: what its predictions claimed against what happened."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 #: Axis labels by likelihood: nominal, observed.
 AXES = {
     "categorical": ("confidence", "accuracy"),
+    "bernoulli": ("confidence", "accuracy"),
     "gaussian": ("nominal coverage of central intervals", "observed coverage"),
 }
 
@@ -42,7 +43,7 @@ def draw_reliability(
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=AXES[likelihood][0], ylabel=AXES[likelihood][1])
     usual: dict[str, Any] = {"marker": "o", "markersize": 4, "clip_on": False}
     axes.plot(nominal, observed, **usual | line)
-    if counts_axes is not None and likelihood == "categorical":
+    if counts_axes is not None and likelihood != "gaussian":
         axes.set_xlabel("")
         # The bins of metrics.calibration: confidence 1 belongs to the last one.
         bins = np.minimum((nominal * NUM_BINS).astype(int), NUM_BINS - 1)
@@ -52,7 +53,7 @@ def draw_reliability(
 
 
 class Diagrams:
-    """Draws the diagrams of many runs as files, one figure a kind of diagram.
+    """Draws the diagrams of many runs as files, one figure per kind of diagram.
 
     Axes, labels and the diagonal take most of the time and are the same for all: they are drawn once, and on top of
     them for each run only its own part. A context manager, because the theme, which takes its time too, is set once.
@@ -88,7 +89,7 @@ class _Panel:
         self.likelihood, self.num_points = likelihood, num_points
         self.background: Any = None
         self.counts_axes: Axes | None = None
-        if likelihood == "categorical":
+        if likelihood != "gaussian":
             self.figure = Figure(figsize=(4.5, 5.6))
             self.axes, self.counts_axes = self.figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
         else:

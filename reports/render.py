@@ -1,22 +1,24 @@
 """The report of a study as files: the page, its figures, its tables, and the verdicts for other programs to read."""
 
-import sys
-import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from implementations.files import atomic_path, write_json
+from implementations.infrastructure.files import atomic_path, write_json
+from records.study import StudyResults
+from records.summary import report_failures
 from reports import tables
 from reports.benchmarks import KEPT, load
 from reports.claims import as_json
+from reports.contents import contents_of
 from reports.figures import SPEED_FIGURES
-from reports.page import ClaimResult, FigureResult, Speed, origin, page
-from reports.parts import INCONCLUSIVE, Claim, FigureSpec, NothingToShow, Source, Verdict
-from reports.study import StudyResults
+from reports.findings import findings
+from reports.judging import format_error, judge_claims
+from reports.page import origin, page
 from reports.style import theme
-from workflows.summary import report_failures
+from reports.types import Claim, FigureResult, FigureSpec, NothingToShow, Source, Speed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,7 +37,8 @@ def render(
     with it: the page says so, and so do the lines returned.
     """
     drawn = [_drawn(spec, study) for spec in figures]
-    judged = [_judged(claim, study) for claim in claims]
+    judged = judge_claims(claims, study)
+    found = findings(study)
     speed = _speed(benchmarks)
     all_drawn = [*drawn, *speed.figures]
     pictures = {f"{figure.spec.name}.{kind}": getattr(figure, kind) for figure in all_drawn for kind in ("png", "svg")}
@@ -47,12 +50,12 @@ def render(
     _write_folder(out / "tables", csv_files)
     head = {"study": study.name, "description": study.description, **origin(study)}
     write_json(out / "figures.json", head | {"figures": [_figure_entry(figure) for figure in all_drawn]})
-    verdicts = as_json([(result.claim, result.verdict) for result in judged])
-    told = [entry | {"failure": result.failure} for entry, result in zip(verdicts, judged, strict=True)]
-    write_json(out / "claims.json", head | {"claims": told})
+    words = contents_of(study.name).words
+    verdicts = [entry | {"verdict": words.get(entry["verdict"], entry["verdict"])} for entry in as_json(judged)]
+    write_json(out / "claims.json", head | {"findings": [one._asdict() for one in found], "claims": verdicts})
     # Last: whoever sees the page finds the rest.
     failures = report_failures(out)
-    _write(out / "report.html", page(study, drawn, judged, found_tables, failures, speed).encode())
+    _write(out / "report.html", page(study, drawn, judged, found_tables, failures, speed, found).encode())
     return failures
 
 
@@ -77,8 +80,9 @@ def _drawn(spec: FigureSpec[Source], source: Source) -> FigureResult:
     except NothingToShow as reason:
         return FigureResult(spec, absent=str(reason))
     except Exception as error:
-        return FigureResult(spec, failure=_told(error))
-    return FigureResult(spec, drawing.caption, drawing.runs, png, svg)
+        return FigureResult(spec, failure=format_error(error))
+    told = replace(spec, title=drawing.title or spec.title)
+    return FigureResult(told, drawing.caption, drawing.runs, png, svg, drawing.numbers)
 
 
 def picture(figure: "Figure", kind: str) -> bytes:
@@ -89,20 +93,6 @@ def picture(figure: "Figure", kind: str) -> bytes:
     return content.getvalue()
 
 
-def _judged(claim: Claim, study: StudyResults) -> ClaimResult:
-    try:
-        return ClaimResult(claim, claim.judge(study))
-    except Exception as error:
-        failure = _told(error)
-        return ClaimResult(claim, Verdict(INCONCLUSIVE, f"It could not be judged: {failure}"), failure)
-
-
-def _told(error: Exception) -> str:
-    """The error in a line, its traceback in the log."""
-    traceback.print_exception(error, file=sys.stderr)
-    return f"{type(error).__name__}: {error}"
-
-
 def _figure_entry(figure: FigureResult) -> dict[str, Any]:
     spec = figure.spec
     return {
@@ -111,6 +101,7 @@ def _figure_entry(figure: FigureResult) -> dict[str, Any]:
         "section": spec.section,
         "paper": spec.paper,
         "caption": figure.caption,
+        "numbers": list(figure.numbers),
         "runs": list(figure.runs),
         "absent": figure.absent,
         "failure": figure.failure,

@@ -4,15 +4,17 @@ A row of a comparison is a setting on a backend; its numbers are means over its 
 follows from rows of the summary.
 """
 
-import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from metrics.seeds import Estimate, paired_difference
+from metrics.seeds import Estimate
+from records.display import distinct_settings, format_name
+from records.setting import CONVERGED, Setting, full_data
+from records.study import StudyResults
 from reports.benchmarks import Benchmarks, is_met
-from reports.study import MAX_R_HAT, POSTERIOR, StudyResults, by_seed, difference, estimate, is_converged
 
 #: The deviation from the reference that a winner may have, in units of the reference's sd: a tenth of an error bar,
 #: which nobody sees in a figure. A hundred independent draws resolve it.
@@ -59,36 +61,16 @@ COMPARED = {
 }
 #: By what the winner is chosen.
 CRITERIA = ("ess_per_second", "ess_per_million_evaluations")
-#: A setting on a backend, as columns of the summary.
-SETTING = ["variant", "label", "backend"]
 
 
-def with_evaluations(summary: pd.DataFrame) -> pd.DataFrame:
-    """The summary with ``ess_per_million_evaluations``: a likelihood and a gradient count the same."""
-    evaluations = summary["likelihood_evaluations"].astype("Float64") + summary["gradient_evaluations"]
-    per_million = summary["ess_bulk_min"] / (evaluations / 1e6).where(evaluations > 0)
-    return summary.assign(ess_per_million_evaluations=per_million.astype("float64"))
+def _names(setting: Setting, texts: Mapping[Setting, str]) -> Row:
+    """The first cells of a setting's row."""
+    return {"method": setting["method"], "setting": texts[setting], "backend": setting["backend"]}
 
 
-def settings_of(label: str) -> str:
-    """``batch_size=5, num_batches=2`` of ``pbnn,batch_size=5,num_batches=2``."""
-    return ", ".join(label.split(",")[1:])
-
-
-def variants(study: StudyResults) -> list[str]:
-    """The tasks of the study and their variants, in its order."""
-    return list(dict.fromkeys(study.summary["variant"]))
-
-
-def _settings(rows: pd.DataFrame) -> Iterator[tuple[Row, pd.DataFrame]]:
-    """Each setting and backend of these rows, with its rows of all seeds, in the order of the study."""
-    for (_, label, backend), group in rows.groupby(SETTING, sort=False):
-        yield {"method": group["method"].iloc[0], "setting": settings_of(str(label)), "backend": backend}, group
-
-
-def _counted(words: pd.Series) -> str:
-    """``2 skipped, 1 failed``"""
-    return ", ".join(f"{count} {word}" for word, count in words.value_counts(sort=False).items())
+def _counted(words: Iterable[str | None]) -> str:
+    """``2 skipped, 1 failed``; None counts for nothing."""
+    return ", ".join(f"{count} {word}" for word, count in Counter(words).items() if word is not None)
 
 
 def _numbers(name: str, value: Estimate) -> Row:
@@ -101,25 +83,25 @@ def _frame(rows: list[Row]) -> pd.DataFrame:
 
 
 def comparison(study: StudyResults, variant: str) -> pd.DataFrame:
-    """One row a setting and backend of a task: how its runs ended, then METRICS over the seeds that ended well.
+    """One row per setting and backend of a task: how its runs ended, then METRICS over the seeds that are evidence.
 
     ``<metric>_resolved`` counts the seeds whose deviation is more than Monte Carlo error.
     """
     rows = []
-    for names, group in _settings(with_evaluations(study.rows(variant=variant))):
-        ok = group[group["status"] == "ok"]
-        row = names | {
-            "target_weight": group["target_weight"].max(),
-            "num_runs": len(group),
-            "num_ok": len(ok),
-            "num_converged": int(is_converged(group).sum()),
-            "not_ok": _counted(group["status"][group["status"] != "ok"]),
-            "r_hat_max": ok["r_hat"].max(),
+    texts = distinct_settings(study.all_settings)
+    for setting in study.settings(variant=variant):
+        row = _names(setting, texts) | {
+            "target_weight": setting["target_weight"],
+            "num_runs": len(setting.rows),
+            "num_ok": len(setting.ok),
+            "num_converged": len(setting.converged),
+            "not_ok": _counted(row["status"] for row in setting.rows if row["status"] != "ok"),
+            "r_hat_max": max((row["r_hat"] for row in setting.ok if row["r_hat"] is not None), default=None),
         }
         for name, metric in METRICS.items():
-            row |= _numbers(name, estimate(ok, name))
-            if metric.group == FIDELITY and ok[name].notna().any():
-                row[f"{name}_resolved"] = int(ok[f"{name}_resolved"].sum())
+            row |= _numbers(name, setting.estimate(name))
+            if metric.group == FIDELITY and setting.has(name):
+                row[f"{name}_resolved"] = sum(bool(one[f"{name}_resolved"]) for one in setting.evidence)
         rows.append(row)
     return _frame(rows)
 
@@ -130,33 +112,23 @@ def differences(study: StudyResults, variant: str) -> pd.DataFrame:
     Of converged runs alone: where one side has not converged, a difference says little about either. Empty where the
     task has no such chain.
     """
-    rows_of_task = study.rows(variant=variant)
-    rows_of_task = rows_of_task[is_converged(rows_of_task)]
+    settings = [one for one in study.settings(variant=variant) if one.converged]
     rows = []
-    for names, group in _settings(rows_of_task):
-        baseline = _baseline(rows_of_task[rows_of_task["backend"] == names["backend"]])
-        if baseline is None or baseline["label"].iloc[0] == group["label"].iloc[0]:
+    texts = distinct_settings(study.all_settings)
+    for setting in settings:
+        baseline = full_data(one for one in settings if one["backend"] == setting["backend"])
+        if baseline is None or baseline is setting:
             continue
-        row = names | {"baseline": baseline["label"].iloc[0]}
+        row = _names(setting, texts) | {"baseline": format_name(baseline)}
         for name in COMPARED:
-            row |= _numbers(name, difference(group, baseline, name))
+            row |= _numbers(name, setting.difference(baseline, name))
         rows.append(row)
     return _frame(rows)
 
 
-def _baseline(rows: pd.DataFrame) -> pd.DataFrame | None:
-    """The runs of the first full-data chain on the posterior itself."""
-    is_posterior = rows["target_weight"] == rows["num_points"]
-    for method in POSTERIOR:
-        candidates = rows[is_posterior & (rows["method"] == method)]
-        if len(candidates):
-            return candidates[candidates["label"] == candidates["label"].iloc[0]]
-    return None
-
-
 WINNER_RULE = (
     "Settings of one task compete when they have the same target, that is the same weight w. "
-    f"A setting is a candidate when all its runs have converged (R-hat of at most {MAX_R_HAT}), none diverged, "
+    f"A setting is a candidate when all its runs have converged ({CONVERGED}), none diverged, "
     "failed or is missing, and its bias is small: "
     f"in no seed is the predictive mean resolved to be more than {MARGIN} reference sd from the "
     f"right answer, or the predictive sd more than {MARGIN:.0%} off, and its Monte Carlo errors are below {MARGIN}, "
@@ -168,81 +140,62 @@ WINNER_RULE = (
 
 def winners(study: StudyResults) -> pd.DataFrame:
     """For every target with several settings and each of CRITERIA: the winner by WINNER_RULE, or why there is none."""
-    summary = with_evaluations(study.summary)
-    # The target of a run that never started is not on file; other seeds of the setting tell it.
-    weights = summary.groupby(SETTING, sort=False)["target_weight"].transform("first")
-    rows = summary.assign(target_weight=weights)[weights.notna()]
+    contests: dict[tuple[str, float], list[Setting]] = {}
+    for setting in study.all_settings:
+        # A setting of which no run has begun has no target on file.
+        if setting["target_weight"] is not None:
+            contests.setdefault((setting["variant"], setting["target_weight"]), []).append(setting)
     found = []
-    for (variant, weight), contest in rows.groupby(["variant", "target_weight"], sort=False):
-        if contest["label"].nunique() < 2:
+    texts = distinct_settings(study.all_settings)
+    for (variant, weight), settings in contests.items():
+        if len({one["label"] for one in settings}) < 2:
             continue
-        settings = [group for _, group in contest.groupby(["label", "backend"], sort=False)]
-        target = {"variant": variant, "target_weight": weight, "target": _target(contest)}
-        found += [target | _winner(settings, criterion) for criterion in CRITERIA]
+        num_points = max(one["num_points"] for one in settings)
+        target = f"posterior, w = N = {num_points:,}" if weight == num_points else f"tempered, w = {weight:g}"
+        names = {"variant": variant, "target_weight": weight, "target": target}
+        found += [names | _winner(settings, criterion, texts) for criterion in CRITERIA]
     return pd.DataFrame(found)
 
 
-def _target(rows: pd.DataFrame) -> str:
-    weight, num_points = float(rows["target_weight"].iloc[0]), int(rows["num_points"].max())
-    return f"posterior, w = N = {num_points:,}" if weight == num_points else f"tempered, w = {weight:g}"
-
-
-def _winner(settings: list[pd.DataFrame], criterion: str) -> Row:
-    candidates = [rows for rows in settings if why_not(rows) is None and rows[criterion].notna().any()]
+def _winner(settings: list[Setting], criterion: str, texts: Mapping[Setting, str]) -> Row:
+    candidates = [one for one in settings if why_not(one) is None and one.has(criterion)]
     row: Row = {
         "criterion": criterion,
         "num_candidates": len(candidates),
         "num_settings": len(settings),
-        "left_out": _counted(pd.Series([why_not(rows) for rows in settings]).dropna()),
+        "left_out": _counted(map(why_not, settings)),
     }
     if not candidates:
         return row
-    best, *others = sorted(candidates, key=lambda rows: -rows[criterion].mean())
-    ok = best[best["status"] == "ok"]
-    row |= _names(best) | _numbers("value", estimate(ok, criterion))
-    row |= {name: ok[name].mean() for name in ("mean_error", "sd_ratio")}
-    row["runs"] = " ".join(ok["run"])
-    rival = next((rows for rows in others if rows["method"].iloc[0] != best["method"].iloc[0]), None)
+    best, *others = sorted(candidates, key=lambda one: -one.mean(criterion))
+    row |= _names(best, texts) | _numbers("value", best.estimate(criterion))
+    row |= {name: best.mean(name) for name in ("mean_error", "sd_ratio")}
+    row["runs"] = " ".join(best.runs)
+    rival = next((one for one in others if one["method"] != best["method"]), None)
     if rival is None:
         return row
-    lead = _ratio(ok, rival[rival["status"] == "ok"], criterion)
-    rival_names = {f"rival_{name}": value for name, value in _names(rival).items()}
+    lead = best.ratio(rival, criterion)
+    rival_names = {f"rival_{name}": value for name, value in _names(rival, texts).items()}
     return row | rival_names | _numbers("lead", lead) | {"is_clear": lead.low is not None and lead.low > 1}
 
 
-def _names(rows: pd.DataFrame) -> Row:
-    first = rows.iloc[0]
-    return {"method": first["method"], "setting": settings_of(first["label"]), "backend": first["backend"]}
-
-
-def _ratio(rows: pd.DataFrame, others: pd.DataFrame, column: str) -> Estimate:
-    """The ratio of two settings, paired by seed; its interval is that of the logarithm, so it stays positive."""
-    ours, theirs = (
-        {seed: value and math.log(value) for seed, value in by_seed(side, column).items()} for side in (rows, others)
-    )
-    found = paired_difference(ours, theirs)
-    mean, low, high = (None if value is None else math.exp(value) for value in (found.mean, found.low, found.high))
-    return Estimate(mean, low, high, found.num_seeds, found.num_missing)
-
-
-def why_not(rows: pd.DataFrame) -> str | None:
-    """Why a setting is no candidate for the winner, or None; ``rows`` are its seeds on one backend."""
-    ok = rows[rows["status"] == "ok"]
-    if (rows["status"] == "diverged").any():
+def why_not(setting: Setting) -> str | None:
+    """Why a setting is no candidate for the winner, or None."""
+    statuses = {row["status"] for row in setting.rows}
+    if "diverged" in statuses:
         return "diverged"
-    if ok.empty:
+    if not setting.ok:
         return "not run"
-    if rows["status"].isin(["failed", "missing"]).any():
+    if statuses & {"failed", "missing"}:
         return "incomplete"
-    if not is_converged(ok).all():
+    if not setting.is_converged:
         return "not converged"
-    if not ok["reference_usable"].fillna(False).all():
+    if not all(row["reference_usable"] for row in setting.ok):
         return "without a reference"
-    deviations = {"mean_error": ok["mean_error"], "sd_ratio": ok["sd_ratio"] - 1}
-    for name, deviation in deviations.items():
-        if not (ok[f"{name}_mc"] <= MARGIN).all():
+    for name, right in (("mean_error", 0.0), ("sd_ratio", 1.0)):
+        if any(row[f"{name}_mc"] is None or row[f"{name}_mc"] > MARGIN for row in setting.ok):
             return "too short to tell its bias"
-        if ((deviation.abs() > MARGIN) & ok[f"{name}_resolved"].fillna(False)).any():
+        if any(row[f"{name}_resolved"] and abs(row[name] - right) > MARGIN for row in setting.ok):
             return "biased"
     return None
 
@@ -266,25 +219,27 @@ def missing(study: StudyResults) -> pd.DataFrame:
 
 def coverage(study: StudyResults) -> pd.DataFrame:
     """How the runs of each task, method and backend ended, and how many of them converged."""
-    summary = study.summary.assign(is_converged=is_converged(study.summary))
+    groups: dict[tuple[str, str, str], list[Setting]] = {}
+    for setting in study.all_settings:
+        groups.setdefault((setting["variant"], setting["method"], setting["backend"]), []).append(setting)
     rows = []
-    for (variant, method, backend), group in summary.groupby(["variant", "method", "backend"], sort=False):
-        counts = group["status"].value_counts()
-        statuses = {status: int(counts.get(status, 0)) for status in ("ok", "skipped", "diverged", "failed", "missing")}
-        row = {"task": variant, "method": method, "backend": backend, "runs": len(group)}
-        rows.append(row | statuses | {"converged": int(group["is_converged"].sum())})
+    for (variant, method, backend), settings in groups.items():
+        counts = Counter(row["status"] for one in settings for row in one.rows)
+        row = {"task": variant, "method": method, "backend": backend, "runs": counts.total()}
+        row |= {status: counts[status] for status in ("ok", "skipped", "diverged", "failed", "missing")}
+        rows.append(row | {"converged": sum(len(one.converged) for one in settings)})
     return pd.DataFrame(rows)
 
 
 def benchmarks(found: Benchmarks) -> pd.DataFrame:
-    """Every row of the suite's benchmarks; ``is_met`` says whether its promise is, where it has one."""
+    """Every row of the suite's benchmarks; ``is_met`` says whether its performance target is met, where it has one."""
     return pd.DataFrame([row | {"is_met": is_met(row)} for row in found.rows])
 
 
 def all_tables(study: StudyResults) -> dict[str, pd.DataFrame]:
     """Every table of a study by its file's name, without the empty ones."""
     tables = {"winners": winners(study), "missing": missing(study), "coverage": coverage(study)}
-    for variant in variants(study):
+    for variant in study.variants:
         tables[f"comparison_{variant}"] = comparison(study, variant)
         tables[f"differences_{variant}"] = differences(study, variant)
     return {name: table for name, table in tables.items() if len(table)}

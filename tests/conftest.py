@@ -1,18 +1,55 @@
-"""Settings of the whole test suite: one thread a process, and the same examples on every run."""
+"""Settings of the whole test suite, and the problems that many tests share."""
 
 import os
+from functools import cache
 
+import pytest
 from hypothesis import settings
 
 # Set before a test imports numpy, torch or jax: pytest-xdist runs several processes, and threads that compete for
 # the same cores make all of them slower.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
-# Tests compile many small programs and run each for a moment: half the compile time, the same results.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=2 --xla_cpu_multi_thread_eigen=false")
+# Tests compile many small programs and run each for a moment: a quarter of the compile time, steps that take twice as
+# long, the same results up to rounding. Studies, benchmarks and the gate do without the last two.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=2 --xla_cpu_multi_thread_eigen=false"
+    " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
+)
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 # No deadline: the first example pays for a compilation.
 settings.register_profile("suite", derandomize=True, deadline=None)
 settings.load_profile("suite")
+
+
+# Before xdist reads the groups.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first, or one process would wait for them at the end; what shares work, in one process."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("xdist_group") is None:
+            group = _shared_by(item)
+            if group:
+                item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _shared_by(item: pytest.Function) -> str:
+    """A name for the tests that share this one's fixtures of the module, or the compiled code of its method."""
+    definitions = item._fixtureinfo.name2fixturedefs.values()
+    if any(definition[-1].scope == "module" for definition in definitions):
+        return item.path.name
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    method, backend = parameters.get("method"), parameters.get("backend", "")
+    return f"{item.path.name} {method} {backend}" if isinstance(method, str) else ""
+
+
+@pytest.fixture(scope="session")
+def problem():
+    """``problem("regression", stochastic="all")``: the prepared problem of seed 0, made once."""
+    from implementations.tasks import prepare
+
+    return cache(lambda task, **options: prepare(task, 0, progress=False, **options))

@@ -52,23 +52,23 @@ class Checkout:
         stand_in.write_text(STAND_IN.format(real=sys.executable, pretend=code))
         stand_in.chmod(0o755)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
         # The variables of a make around this test would change the one inside it.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+        outside = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
         command = ["make", "PYTHON=./python-stand-in", *arguments]
         return subprocess.Popen(
             command,
             cwd=self.folder,
-            env=environment,
+            env=outside | variables,
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
 
-    def make(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        process = self.start(*arguments)
-        output, errors = process.communicate(timeout=60)
+    def make(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        process = self.start(*arguments, **variables)
+        output, errors = process.communicate(timeout=300)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     def calls(self) -> list[str]:
@@ -77,13 +77,13 @@ class Checkout:
         return [line.split(" ")[0] for line in file.read_text().splitlines()] if file.exists() else []
 
 
-@pytest.fixture(params=["checkout", "a folder with spaces"])
+@pytest.fixture(params=["checkout", "a folder with spaces", "$(touch made) `touch made` \"'"])
 def checkout(request, tmp_path):
     return Checkout(tmp_path / request.param)
 
 
 def wait_for_call(checkout: Checkout, call: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while call not in checkout.calls():
         assert time.monotonic() < deadline, f"{call} was not called"
         time.sleep(0.02)
@@ -92,11 +92,11 @@ def wait_for_call(checkout: Checkout, call: str) -> None:
 def test_setup_builds_once_and_then_does_nothing(checkout):
     first = checkout.make("setup")
     assert first.returncode == 0, first.stderr
-    assert checkout.calls() == ["venv", "pip"]
+    assert checkout.calls() == ["venv", "pip", "pip"]
     second = checkout.make("setup")
     assert second.returncode == 0
     assert "up to date" in second.stdout
-    assert checkout.calls() == ["venv", "pip"]
+    assert checkout.calls() == ["venv", "pip", "pip"]
 
 
 def test_the_stamp_carries_the_checksum_of_the_lock(checkout):
@@ -111,10 +111,10 @@ def test_a_changed_lock_rebuilds_from_scratch_and_a_touched_one_does_not(checkou
     leftover.touch()
     (checkout.folder / "requirements.lock").touch()
     checkout.make("setup")
-    assert checkout.calls() == ["venv", "pip"]
+    assert checkout.calls() == ["venv", "pip", "pip"]
     checkout.lock("six==1.16.0\n")
     checkout.make("setup")
-    assert checkout.calls() == ["venv", "pip", "venv", "pip"]
+    assert checkout.calls() == ["venv", "pip", "pip", "venv", "pip", "pip"]
     assert not leftover.exists()
 
 
@@ -124,12 +124,12 @@ def test_an_interrupted_build_is_rebuilt_from_scratch(checkout):
     build = checkout.start("setup")
     wait_for_call(checkout, "pip")
     os.killpg(build.pid, 9)
-    build.communicate(timeout=30)
+    build.communicate(timeout=300)
     (checkout.folder / ".venv" / "leftover").touch()
     hold.unlink()
 
     assert checkout.make("setup").returncode == 0
-    assert checkout.calls() == ["venv", "pip", "venv", "pip"]
+    assert checkout.calls() == ["venv", "pip", "venv", "pip", "pip"]
     assert not (checkout.folder / ".venv" / "leftover").exists()
     assert (checkout.folder / ".venv" / "bin" / "installed").exists()
 
@@ -146,16 +146,16 @@ def test_two_makes_at_once_build_once(checkout):
     assert "waiting" in second.stdout.readline()
     hold.unlink()
     for process in (first, second):
-        process.communicate(timeout=30)
+        process.communicate(timeout=300)
         assert process.returncode == 0
-    assert checkout.calls() == ["venv", "pip"]
+    assert checkout.calls() == ["venv", "pip", "pip"]
 
 
 def test_an_environment_whose_python_went_away_is_rebuilt(checkout):
     checkout.make("setup")
     (checkout.folder / ".venv" / "bin" / "python").unlink()
     assert checkout.make("setup").returncode == 0
-    assert checkout.calls() == ["venv", "pip", "venv", "pip"]
+    assert checkout.calls() == ["venv", "pip", "pip", "venv", "pip", "pip"]
 
 
 @pytest.mark.parametrize("version", ["(2, 7, 18)", "(3, 10, 9)", "(3, 14, 0)"])
@@ -194,7 +194,7 @@ def test_a_failed_download_gets_a_sentence_and_is_tried_again(checkout):
     assert "the packages of requirements.lock could not be installed" in result.stderr
     (checkout.folder / "offline").unlink()
     assert checkout.make("setup").returncode == 0
-    assert checkout.calls() == ["venv", "pip", "venv", "pip"]
+    assert checkout.calls() == ["venv", "pip", "venv", "pip", "pip"]
 
 
 def test_lock_writes_what_was_installed_without_local_tags_and_cuda_libraries(checkout):
@@ -227,25 +227,58 @@ def test_run_and_smoke_start_snakemake_with_the_given_arguments(checkout):
     assert (ROOT / smoke).exists()
 
 
+def test_another_study_is_checked_before_it_is_run(checkout):
+    name = '$(touch made)" my study.yaml'
+    result = checkout.make("run", "ARGS=-n", STUDY=name)
+    assert result.returncode == 0, result.stderr
+    *_, check, run = (checkout.folder / "calls").read_text().splitlines()
+    assert check == f"workflows.grid: -m workflows.grid {name}"
+    assert run == f"snakemake: -m snakemake --cores all --configfile {name} -n"
+    assert not (checkout.folder / "made").exists()
+
+
+def test_no_target_runs_what_the_folder_is_called(checkout):
+    (checkout.folder / "Snakefile").touch()
+    for target in ("test", "run", "smoke", "bench", "regress", "lint"):
+        result = checkout.make(target)
+        assert result.returncode == 0, result.stderr
+    assert not (checkout.folder / "made").exists()
+
+
+@pytest.mark.parametrize("home", ["writable", "not"])
+def test_caches_go_beside_the_results_where_the_home_folder_cannot_be_written_to(checkout, tmp_path, home):
+    (checkout.folder / "show.mk").write_text('include Makefile\nshow:\n\t@echo "$$XDG_CACHE_HOME"\n')
+    home_folder = str(tmp_path) if home == "writable" else "/dev/null/home"
+    result = checkout.make("-f", "show.mk", "show", HOME=home_folder, XDG_CACHE_HOME="")
+    beside = str(checkout.folder / "results" / ".cache" / "home")
+    assert result.stdout.strip() == ("" if home == "writable" else beside)
+
+
 def test_test_is_lint_and_pytest(checkout):
     (checkout.folder / "Snakefile").touch()
     assert checkout.make("test", "ARGS=-x").returncode == 0
-    assert checkout.calls() == ["venv", "pip", "ruff:", "ruff:", "mypy:", "snakefmt:", "pytest:"]
+    assert checkout.calls() == [
+        "venv",
+        "pip",
+        "pip",
+        "ruff:",
+        "ruff:",
+        "mypy:",
+        "snakefmt:",
+        "workflows.lint:",
+        "pytest:",
+    ]
 
 
-def test_ui_without_tracked_runs_says_to_run_a_study(checkout):
-    result = checkout.make("ui")
-    assert result.returncode != 0
-    assert "run a study first" in result.stderr
-    (checkout.folder / "results").mkdir()
-    (checkout.folder / "results" / "mlflow.db").touch()
-    assert checkout.make("ui").returncode == 0
-    assert checkout.calls()[-1] == "mlflow:"
+def test_ui_is_that_of_the_front_door(checkout):
+    assert checkout.make("ui", "ARGS=--port 5001").returncode == 0
+    assert (checkout.folder / "calls").read_text().splitlines()[-1] == "pbnn_bench: -m pbnn_bench ui --port 5001"
 
 
 def test_clean_keeps_what_cannot_be_regenerated_and_distclean_takes_the_downloads_too(checkout):
     checkout.make("setup")
     kept = ["results/README.md", "results/baselines/cpu.json", "data/mnist.gz", ".venv/bin/python"]
+    kept += ["results/.shared/reference/0123/reference.npz"]
     removed = ["results/paper/summary.csv", "results/mlflow.db", ".snakemake/log", "metrics/__pycache__/a.pyc"]
     for name in kept + removed:
         path = checkout.folder / name

@@ -1,4 +1,4 @@
-"""The metrics of a run, by the names of ``workflows.columns``, and the curves that plots need."""
+"""The metrics of a run, by the names of ``records.columns``, and the curves that plots need."""
 
 import math
 from collections.abc import Mapping
@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from implementations.methods import METHODS
 from implementations.tasks.problem import Problem, network_outputs
-from implementations.tasks.reference import Reference
 from metrics import calibration, fidelity, prediction
 from metrics.convergence import Convergence, convergence
 from metrics.cost import efficiency
-from metrics.decisions import audit
+from metrics.decisions import audit, balance
 from metrics.predictive import Predictive, predictive
+from records.reference import Reference
 
 Metrics = dict[str, Any]
 Arrays = dict[str, np.ndarray]
@@ -27,12 +26,24 @@ def evaluate(
 
     Where its reference could not be made, ``reference`` is the reason, and there are no metrics that need it.
     """
-    draws = arrays["draws"]
-    test = _predictive(problem, draws, problem.test_features, problem.test_targets)
-    validation = _predictive(problem, draws, problem.validation_features, problem.validation_targets)
+    metrics, curves, chains = _metrics_of_draws(problem, arrays["draws"], reference)
+    return metrics | _cost(record, chains) | _audit(record["method_acceptance"], arrays), curves
+
+
+def metrics_of_draws(problem: Problem, draws: np.ndarray, reference: Reference | str) -> tuple[Metrics, Arrays]:
+    """Metrics and curves of draws (chains, draws, P), whoever made them."""
+    metrics, curves, _ = _metrics_of_draws(problem, draws, reference)
+    return metrics, curves
+
+
+def _metrics_of_draws(
+    problem: Problem, draws: np.ndarray, reference: Reference | str
+) -> tuple[Metrics, Arrays, Convergence]:
+    test = predictive_of(problem, draws, problem.test_features, problem.test_targets)
+    validation = predictive_of(problem, draws, problem.validation_features, problem.validation_targets)
     chains = convergence(test.traces)
-    test_curve = _reliability(problem, test, problem.test_targets)
-    validation_curve = _reliability(problem, validation, problem.validation_targets)
+    test_curve = reliability_of(problem, test, problem.test_targets)
+    validation_curve = reliability_of(problem, validation, problem.validation_targets)
     metrics: Metrics = {
         "r_hat": chains.r_hat,
         "ess_bulk_min": chains.min_bulk_ess,
@@ -43,19 +54,23 @@ def evaluate(
         **_prediction(problem, test),
         "ece": calibration.ece(test_curve),
         "confidence_gap": calibration.confidence_gap(test_curve),
+        "ece_by_chance": _ece_by_chance(test),
         "validation_ece": calibration.ece(validation_curve),
         "validation_confidence_gap": calibration.confidence_gap(validation_curve),
         **_fidelity(problem, draws, test, chains, reference),
-        **_cost(record, chains),
-        **_audit(record["method"], arrays),
     }
     curves = _curve("test", test_curve) | _curve("validation", validation_curve)
+    if test.pit is None:
+        # Two runs on the same test points are compared point by point.
+        curves |= {"is_right": test.mean.argmax(axis=1) == problem.test_targets}
     if problem.test_inputs.shape[1] == 1:
         curves |= {"predictive_mean": test.mean, "predictive_sd": test.sd}
-    return metrics, curves
+        curves |= {"chain_means": test.chain_means.astype(np.float32)}
+    return metrics, curves, chains
 
 
-def _predictive(problem: Problem, draws: np.ndarray, features: np.ndarray, targets: np.ndarray) -> Predictive:
+def predictive_of(problem: Problem, draws: np.ndarray, features: np.ndarray, targets: np.ndarray) -> Predictive:
+    """The mixture over a problem's draws at some of its points."""
     return predictive(
         lambda parameters: network_outputs(parameters, features, problem.layers),
         draws,
@@ -65,10 +80,17 @@ def _predictive(problem: Problem, draws: np.ndarray, features: np.ndarray, targe
     )
 
 
-def _reliability(problem: Problem, run: Predictive, targets: np.ndarray) -> calibration.Reliability:
+def reliability_of(problem: Problem, run: Predictive, targets: np.ndarray) -> calibration.Reliability:
+    """Confidence and accuracy, or nominal and observed coverage, of a predictive distribution."""
     if run.pit is None:
         return calibration.class_reliability(run.mean, targets)
     return calibration.coverage_reliability(run.pit)
+
+
+def _ece_by_chance(run: Predictive) -> float:
+    if run.pit is None:
+        return calibration.class_ece_by_chance(run.mean)
+    return calibration.coverage_ece_by_chance(len(run.pit))
 
 
 def _curve(name: str, curve: calibration.Reliability) -> Arrays:
@@ -114,12 +136,16 @@ def _fidelity(
     theirs = reference.predictive_mean, reference.predictive_sd
     deviations = {
         "mean_error": fidelity.mean_error(*ours, *theirs, ess, reference_ess),
+        "point_error": fidelity.point_error(ours[0], *theirs, ess, reference_ess),
         "sd_ratio": fidelity.sd_ratio(ours[1], theirs[1], ess, reference_ess),
         "sliced_w2": fidelity.sliced_w2_to_gaussian(draws, reference.mean, reference.covariance, ess)
         if has_closed_form
         else fidelity.sliced_w2_to_draws(draws, reference.draws, ess, min(reference_ess, len(reference.draws))),
     }
-    if problem.likelihood == "categorical":
+    metrics["squared_bias"] = fidelity.squared_bias(
+        test.chain_means.reshape(-1, *shape), *theirs, reference.predictive_mcse.reshape(shape)
+    )
+    if problem.likelihood != "gaussian":
         deviations["total_variation"] = fidelity.total_variation(*ours, *theirs, ess, reference_ess)
         metrics["agreement"] = fidelity.agreement(ours[0], theirs[0])
     for name, deviation in deviations.items():
@@ -145,26 +171,32 @@ def _cost(record: Mapping[str, Any], chains: Convergence) -> Metrics:
     )
 
 
-def _audit(method: str, arrays: Mapping[str, np.ndarray]) -> Metrics:
+def _audit(acceptance: str, arrays: Mapping[str, np.ndarray]) -> Metrics:
     """What the noise did to decisions; of a method that always accepts, only what its moves deserved."""
     prefix = "audit_"
     steps = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     if not steps:
         return {}
+    redrawn = {name: steps.pop(name) for name in list(steps) if name.startswith("balance_")}
     found = audit(**steps)
     metrics: Metrics = {
         "num_steps": found.num_audited,
         **_parts("wrong_accepts", found.wrong_accepts),
         "exact_acceptance": found.exact_acceptance,
     }
-    if METHODS[method].acceptance != "always":
+    if acceptance != "always":
         metrics |= {
             **_parts("wrong_rejects", found.wrong_rejects),
             "acceptance": found.acceptance,
             "lost_to_penalty": found.lost_to_penalty,
             **_parts("variance_ratio", found.variance_ratio),
             **_parts("noise", found.noise),
+            **_parts("delta", found.shape),
+            **_parts("spread", found.spread),
+            **({} if found.mean_points is None else {"mean_points": found.mean_points}),
         }
+    if redrawn and (kept := balance(**{name.removeprefix("balance_"): array for name, array in redrawn.items()})):
+        metrics |= {"balance_residual": kept.residual, "balance_residual_mc": kept.error}
     return {prefix + name: value for name, value in metrics.items()}
 
 

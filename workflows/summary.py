@@ -1,22 +1,26 @@
-"""One row a run of a study, whatever became of it, and the last lines that a person reads."""
+"""One row per run of a study, whatever became of it, and the last lines that a person reads."""
 
-import csv
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from implementations.backends import BACKENDS
-from workflows.columns import COLUMNS, KINDS
-from workflows.grid import Run, Study, plain
+from implementations.finished import read_record
+from implementations.infrastructure.files import Damaged
+from implementations.settings import AUTO, SETTINGS
+from records.columns import COLUMNS
+from records.layout import plain, read_outcome, run_folder
+from records.methods import columns_of
+from records.summary import is_complete, report_failures
+from workflows.study import Run, Study
 
 Row = dict[str, Any]
 
 
 def rows_of(study: Study, results: Path) -> list[Row]:
     """A row for every run of the grid, in its order, from the files there are below ``results``."""
-    return [_row(study.name, run, results / "runs" / run.path) for run in study.runs]
+    return [_row(study.name, run, run_folder(results, run.path)) for run in study.runs]
 
 
 def _row(study: str, run: Run, folder: Path) -> Row:
@@ -24,23 +28,34 @@ def _row(study: str, run: Run, folder: Path) -> Row:
     row: Row = {
         "study": study,
         "run": run.path,
+        "variant": run.variant.label,
+        "label": run.label,
         **vars(run.variant),
+        "task": run.variant.name,
         "num_points": run.variant.definition.num_points,
         "method": run.method,
+        **columns_of(run.card),
+        "method_source": run.source,
         "backend": run.backend,
         "seed": run.seed,
-        **settings,
+        # What a pilot run chooses is not known before it.
+        **{name: None if value == AUTO else value for name, value in settings.items() if name in SETTINGS},
+        "own_settings": ", ".join(f"{name}={plain(value)}" for name, value in run.settings.own) or None,
         "weight": plain(settings["weight"]),
         "device": BACKENDS[run.backend][1],
     }
-    record = _read(folder / "run.json")
+    try:
+        record, metrics = read_record(folder), read_outcome(folder / "metrics.json")
+    except Damaged as error:
+        return row | {"status": "missing", "reason": str(error)}
     if record is None:
         return row | {"status": "missing", "reason": _why_missing(folder / "log.txt")}
-    if record["settings"] != settings:
+    if record.get("settings") != settings:
         return row | {"status": "missing", "reason": "run with other settings"}
     versions = {f"version_{name}": version for name, version in record["versions"].items()}
     own = {name: record[name] for name in COLUMNS if name in record and name not in row}
-    return row | own | versions | _metrics(record["status"], _read(folder / "metrics.json"))
+    chosen = record["tuning"]["chosen"] if "tuning" in record else {}
+    return row | chosen | own | versions | _metrics(record["status"], metrics)
 
 
 def _metrics(status: str, metrics: Row | None) -> Row:
@@ -60,34 +75,6 @@ def _why_missing(log: Path) -> str:
     except FileNotFoundError:
         return "not run yet"
     return "not finished; the end of its log: " + next((line for line in reversed(lines) if line.strip()), "")
-
-
-def _read(path: Path) -> Row | None:
-    try:
-        content: Row = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    return content
-
-
-def table_of(rows: Sequence[Row]) -> Any:
-    """The rows as a data frame of the columns of ``workflows.columns``, typed also where a column is empty."""
-    # Not at the top: the closing lines are wanted by Snakemake's own process, which needs no pandas.
-    import pandas as pd
-
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    return frame.astype({name: KINDS[column.kind] for name, column in COLUMNS.items()})
-
-
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a summary.csv, as text."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def is_complete(rows: Iterable[Mapping[str, Any]]) -> bool:
-    """Is every run's result there? One that diverged or was skipped has one; a failed or missing one has not."""
-    return not any(row["status"] in ("failed", "missing") or row["reference_kind"] == "failed" for row in rows)
 
 
 def closing_lines(rows: Sequence[Mapping[str, Any]], results: Path, most: int = 10) -> list[str]:
@@ -114,28 +101,14 @@ def closing_lines(rows: Sequence[Mapping[str, Any]], results: Path, most: int = 
     return lines
 
 
-def report_failures(results: Path) -> list[str]:
-    """What of the report itself failed: figures that could not be drawn and claims that could not be judged."""
-    figures = _read(results / "figures.json") or {"figures": []}
-    claims = _read(results / "claims.json") or {"claims": []}
-    lines = [f"figure {figure['name']}: {figure['failure']}" for figure in figures["figures"] if figure["failure"]]
-    return lines + [f"claim {claim['id']}: {claim['failure']}" for claim in claims["claims"] if claim["failure"]]
-
-
-def tracking_failure(results: Path) -> str | None:
-    """Why the study is not in MLflow, if it was tried in vain."""
-    failure: str | None = (_read(results / "tracked.json") or {"failure": None})["failure"]
-    return failure
-
-
 def _tracking_lines(results: Path) -> list[str]:
     """Where the study is in MLflow, and how to look."""
-    tracked = _read(results / "tracked.json")
+    tracked = read_outcome(results / "tracked.json")
     if tracked is None:
         return []
     if tracked["failure"]:
-        told = f"MLflow: not tracked in {tracked['store']}: {tracked['failure']}"
-        return [f"{told}; once that is put right, the same command catches up"]
+        line = f"MLflow: not tracked in {tracked['store']}: {tracked['failure']}"
+        return [f"{line}; once that is fixed, the same command catches up"]
     how = "look with: make ui" if tracked["store"].startswith("sqlite:///results/") else f"experiment {results.name}"
     return [f"MLflow: tracked in {tracked['store']}; {how}"]
 

@@ -5,25 +5,19 @@ of points, more than twice as fast on a CPU as the other way round.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from implementations.tasks.problem import Layers, Problem
+from implementations import proxies
+from implementations.kernel import Data
+from implementations.tasks.problem import Layers, Model, split_parameters
 
 #: Points whose outputs stay in the processor's cache, from so many tiles on that it matters: all 55,000 points of mnist
 #: at once would take three to five times as long.
 TILE = 500
 MIN_TILES = 8
-
-
-class Data(NamedTuple):
-    """Points: all of them, or a mini-batch for each chain."""
-
-    features: Array  # (…, n, inputs + 1)
-    targets: Array  # (…, n)
 
 
 def network_outputs(position: Array, features: Array, layers: Layers) -> Array:
@@ -39,25 +33,19 @@ def network_outputs(position: Array, features: Array, layers: Layers) -> Array:
     return hidden
 
 
-def split_parameters(position: Array, layers: Layers) -> list[Array]:
-    """The layers' matrices (…, rows, columns) of parameter vectors (…, P)."""
-    matrices, start = [], 0
-    for rows, columns in layers:
-        matrices.append(position[..., start : start + rows * columns].reshape(*position.shape[:-1], rows, columns))
-        start += rows * columns
-    return matrices
-
-
-def point_losses(position: Array, data: Data, problem: Problem) -> Array:
+def point_losses(position: Array, data: Data, model: Model) -> Array:
     """l_j = -log p(y_j | x_j, theta) up to a constant, for every point: (…, n)."""
-    return in_tiles(lambda tile: (_losses(position, tile, problem), jnp.zeros(())), data)[0]
+    return in_tiles(lambda tile: (_losses(position, tile, model), jnp.zeros(())), data)[0]
 
 
-def _losses(position: Array, data: Data, problem: Problem) -> Array:
-    outputs = network_outputs(position, data.features, problem.layers)
-    if problem.likelihood == "gaussian":
-        return 0.5 * ((data.targets - outputs[..., 0, :]) / problem.noise_sd) ** 2
-    is_class = jnp.arange(problem.num_outputs)[:, None] == data.targets[..., None, :]
+def _losses(position: Array, data: Data, model: Model) -> Array:
+    outputs = network_outputs(position, data.features, model.layers)
+    if model.likelihood == "gaussian":
+        return 0.5 * ((data.targets - outputs[..., 0, :]) / model.noise_sd) ** 2
+    if model.likelihood == "bernoulli":
+        # log(1 + exp(f)) - y f, in the form in which nothing cancels.
+        return -jax.nn.log_sigmoid((2 * data.targets - 1) * outputs[..., 0, :])
+    is_class = jnp.arange(model.num_outputs)[:, None] == data.targets[..., None, :]
     return jax.nn.logsumexp(outputs, axis=-2) - jnp.where(is_class, outputs, 0).sum(axis=-2)
 
 
@@ -66,27 +54,49 @@ def in_tiles(function: Callable[[Data], tuple[Array, Array]], data: Data) -> tup
     num_tiles = len(data.targets) // TILE
     if data.targets.ndim > 1 or num_tiles < MIN_TILES:
         return function(data)
-    tiles = Data(*(array[: num_tiles * TILE].reshape(num_tiles, TILE, *array.shape[1:]) for array in data))
+    points = data.features, data.targets
+    tiles = Data(*(array[: num_tiles * TILE].reshape(num_tiles, TILE, *array.shape[1:]) for array in points))
     values, totals = jax.lax.map(function, tiles)
     joined = jnp.moveaxis(values, 0, -2).reshape(*values.shape[1:-1], -1)
-    last_values, last_total = function(Data(*(array[num_tiles * TILE :] for array in data)))
+    last_values, last_total = function(Data(*(array[num_tiles * TILE :] for array in points)))
     return jnp.concatenate([joined, last_values], axis=-1), totals.sum(axis=0) + last_total
 
 
-def log_prior(position: Array, problem: Problem) -> Array:
+def remainders(offset: Array, data: Data, model: Model, order: str) -> Array:
+    """What control variates leave of the losses (…, n), at an offset (…, P) from their anchor."""
+    moves = network_outputs(offset, data.features, model.layers)
+    if model.likelihood == "gaussian":
+        return proxies.remainders(moves, data.at_anchor, model, order)
+    # A branch, because XLA would merge these loops into whatever uses their values, and run them once for every use.
+    # A probability is never negative, but XLA cannot know.
+    return jax.lax.cond(
+        data.at_anchor.ravel()[0] >= 0,
+        lambda moves: proxies.remainders(moves, data.at_anchor, model, order),
+        lambda moves: jnp.zeros_like(moves[..., 0, :]),
+        moves,
+    )
+
+
+def log_prior(position: Array, model: Model) -> Array:
     """log p(theta) up to a constant: Gaussian (L2) or Laplace (L1)."""
-    if problem.prior == "gaussian":
-        return -0.5 * jnp.sum((position / problem.prior_scale) ** 2, axis=-1)
-    return -jnp.sum(jnp.abs(position) / problem.prior_scale, axis=-1)
+    if model.prior == "gaussian":
+        return -0.5 * jnp.sum((position / model.prior_scale) ** 2, axis=-1)
+    return -jnp.sum(jnp.abs(position) / model.prior_scale, axis=-1)
 
 
-def losses_and_gradient(position: Array, data: Data, weight: float, problem: Problem) -> tuple[Array, Array]:
+def losses_and_gradient(position: Array, data: Data, weight: Array | float, model: Model) -> tuple[Array, Array]:
     """The losses (chains, n), and the gradient (chains, P) of -log p(theta) + (w / n) sum_j l_j over these n points."""
 
     def of_tile(tile: Data) -> tuple[Array, Array]:
-        losses, back = jax.vjp(lambda position: _losses(position, tile, problem), position)
+        losses, back = jax.vjp(lambda position: _losses(position, tile, model), position)
         return losses, back(jnp.ones_like(losses))[0]
 
     losses, gradient = in_tiles(of_tile, data)
-    of_prior = jax.grad(lambda position: log_prior(position, problem).sum())(position)
+    of_prior = jax.grad(lambda position: log_prior(position, model).sum())(position)
     return losses, weight / losses.shape[-1] * gradient - of_prior
+
+
+def gradient_of(function: Callable[[Array], Array], position: Array) -> Array:
+    """Gradient (…, P) of the sum of a function's values."""
+    gradient: Array = jax.grad(lambda place: function(place).sum())(position)
+    return gradient

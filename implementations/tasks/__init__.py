@@ -1,33 +1,75 @@
 """The tasks, and ``prepare``: from a task's name and a seed to the problem that every method works on."""
 
-import math
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
-from implementations.names import SettingError, unknown
+from implementations.infrastructure.errors import SettingError, unknown
 from implementations.permutation import LARGEST_DOMAIN
-from implementations.tasks import digits, linear, mnist, regression
+from implementations.plugins import is_reference, load
+from implementations.tasks import digits, flights, linear, logistic, mnist, mnist_conv, regression
+from implementations.tasks.features import with_features
 from implementations.tasks.problem import Problem, body_features
-from implementations.tasks.task import PRIORS, STOCHASTIC, Points, Task
+from implementations.tasks.task import PRIOR_SCALE, PRIORS, Points, Task
 
-TASKS: dict[str, Task] = {module.TASK.name: module.TASK for module in (linear, regression, digits, mnist)}
+P = TypeVar("P", bound=Problem)
+
+TASKS: dict[str, Task] = {
+    module.TASK.name: module.TASK for module in (linear, regression, digits, mnist, mnist_conv, logistic, flights)
+}
 
 
-def find_task(name: str, num_points: int | None = None) -> Task:
-    """The task of a name; with another number of training points, where its data are drawn from a known law."""
-    if name not in TASKS:
+def find_task(
+    name: str, num_points: int | None = None, num_epochs: int | None = None, fresh_points: int | None = None
+) -> Task:
+    """The task of a name, or of ``path/to/file.py:TASK`` or ``package.module:TASK``. Raises SettingError.
+
+    Or a variant of it, where its data and its network allow.
+
+    ``num_points`` is another number of training points, and ``num_epochs`` of passes over them that train the network.
+    With ``fresh_points`` the network is as ever, but what chains read are so many points drawn anew: a stand-in for a
+    stream of data, in which no point comes twice.
+    """
+    found = _from_file(name) if is_reference(name) else TASKS.get(name)
+    if found is None:
         raise SettingError(unknown("task", name, TASKS))
-    task = TASKS[name]
+    task = _resized(found, num_points)
+    if num_epochs is not None:
+        if task.training is None:
+            raise SettingError(f"num_epochs = {num_epochs}: {name!r} has no network to train")
+        task = replace(task, training=replace(task.training, num_epochs=num_epochs))
+    if fresh_points is None:
+        return task
+    if task.draw is None:
+        others = ", ".join(other for other in TASKS if TASKS[other].draw)
+        raise SettingError(f"fresh_points = {fresh_points}: no law is known for the data of {name!r}; others: {others}")
+    _check_count("fresh_points", fresh_points)
+    return replace(task, num_points=fresh_points, is_fresh=True)
+
+
+def _resized(task: Task, num_points: int | None) -> Task:
+    name = task.name
     if num_points in (None, task.num_points):
         return task
     if task.resize is None:
         others = ", ".join(other for other in TASKS if TASKS[other].resize)
         raise SettingError(f"num_points = {num_points}: {name!r} has the {task.num_points} it has; others: {others}")
-    if isinstance(num_points, bool) or not isinstance(num_points, int) or not 2 <= num_points <= LARGEST_DOMAIN:
-        raise SettingError(f"num_points = {num_points!r} must be a whole number from 2 to {LARGEST_DOMAIN}")
+    _check_count("num_points", num_points)
     return task.resize(num_points)
+
+
+def _check_count(name: str, count: object) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= LARGEST_DOMAIN:
+        raise SettingError(f"{name} = {count!r} must be a whole number from 2 to {LARGEST_DOMAIN}")
+
+
+def _from_file(reference: str) -> Task:
+    task = load(reference, Task)
+    if task.name in TASKS:
+        raise SettingError(f"{reference}: the suite has a task {task.name!r} of its own; choose another name")
+    return task
 
 
 def prepare(
@@ -35,6 +77,8 @@ def prepare(
     seed: int,
     *,
     num_points: int | None = None,
+    num_epochs: int | None = None,
+    fresh_points: int | None = None,
     stochastic: str = "last",
     prior: str = "gaussian",
     prior_scale: float = 1.0,
@@ -42,19 +86,19 @@ def prepare(
     progress: bool = True,
 ) -> Problem:
     """The problem of a task and seed: data, trained network cut where the stochastic part begins, MAP and curvature."""
-    task = find_task(name, num_points)
-    _check(seed, stochastic, prior, prior_scale)
-    # The study checker imports this module for its table alone, which should not cost it scipy.
-    from implementations.tasks.geometry import mean_curvature
-    from implementations.tasks.mode import find_mode
-
+    task = find_task(name, num_points, num_epochs, fresh_points)
+    check_options(task, seed, stochastic, prior, prior_scale)
     data = task.load(seed, data_dir)
+    if task.features is not None:
+        data = with_features(task, data, seed, data_dir / "features", progress)
     trained = _train(task, data.train, seed, prior, prior_scale, progress)
+    if task.is_fresh and task.draw:
+        data = replace(data, train=task.draw(seed, task.num_points))
     layers = task.stochastic_layers(stochastic)
     body = trained[: len(task.layers) - len(layers)]
     weights = trained[len(body) :] or (np.zeros(layers[0], np.float32),)
     problem = Problem(
-        task=name,
+        task=task.name,
         seed=seed,
         stochastic=stochastic,
         likelihood=task.likelihood,
@@ -74,19 +118,29 @@ def prepare(
         test_inputs=_plottable(data.test),
         body=body,
     )
-    if len(layers) == 1:
+    # The raw inputs of millions of points take as much memory as their features.
+    del data
+    return at_mode(problem, progress)
+
+
+def at_mode(problem: P, progress: bool = False) -> P:
+    """The problem with its mode, where it has one stochastic layer, and the curvature there."""
+    # The study checker imports this module for its table alone, which should not cost it scipy.
+    from implementations.tasks.geometry import mean_curvature
+    from implementations.tasks.mode import find_mode
+
+    if len(problem.layers) == 1:
         # Training stops near the mode; what is compared with chains has to be at it.
-        problem = replace(problem, map=find_mode(problem, problem.num_points).astype(np.float32))
+        problem = replace(problem, map=find_mode(problem, problem.num_points, progress).astype(np.float32))
     return replace(problem, curvature=mean_curvature(problem, problem.map))
 
 
-def _check(seed: int, stochastic: str, prior: str, prior_scale: float) -> None:
-    if stochastic not in STOCHASTIC:
-        raise SettingError(unknown("stochastic part", stochastic, STOCHASTIC))
+def check_options(task: Task, seed: int, stochastic: str, prior: str, prior_scale: float) -> None:
+    """Can a problem of the task be prepared so? Raises SettingError."""
+    task.check_stochastic(stochastic)
     if prior not in PRIORS:
         raise SettingError(unknown("prior", prior, PRIORS))
-    if not (prior_scale > 0 and math.isfinite(prior_scale)):
-        raise SettingError(f"prior_scale = {prior_scale} must be positive and finite")
+    PRIOR_SCALE.parse(prior_scale)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
         raise SettingError(f"seed = {seed!r} must be a whole number from 0 to {2**31 - 1}")
 
@@ -104,4 +158,5 @@ def _train(
 
 def _plottable(points: Points) -> np.ndarray:
     """The raw inputs, or no columns of them where they are images."""
-    return points.inputs if points.inputs.shape[1] == 1 else points.inputs[:, :0]
+    # A copy: a view of no columns would keep all of them in memory.
+    return points.inputs if points.inputs.shape[1] == 1 else points.inputs[:, :0].copy()

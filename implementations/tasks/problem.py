@@ -10,15 +10,44 @@ before its last layer makes ``h_{L-1}`` the features and ``W_L`` the parameters;
 """
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from implementations.files import read_npz, write_npz
+from implementations.infrastructure.files import Damaged, read_npz, write_npz
 
 Layers = tuple[tuple[int, int], ...]
+
+#: Points whose features are held in double precision at once: all of mnist, or some 10 MB of a tall problem.
+CHUNK = 2**16
+
+
+@dataclass(frozen=True)
+class Model:
+    """What compiled code depends on: the form of a problem's model, and no data."""
+
+    likelihood: str
+    noise_sd: float
+    prior: str
+    prior_scale: float
+    layers: Layers
+    num_points: int
+
+    @property
+    def num_features(self) -> int:
+        """Columns of the data, that of the bias included."""
+        return self.layers[0][0]
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(rows * columns for rows, columns in self.layers)
+
+    @property
+    def num_outputs(self) -> int:
+        return self.layers[-1][1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +58,7 @@ class Problem:
     seed: int
     #: ``last``: only the last layer is stochastic, ``features`` are the activations before it; ``all``: every layer.
     stochastic: str
-    #: ``gaussian`` (known ``noise_sd``) or ``categorical`` (softmax).
+    #: ``gaussian`` (known ``noise_sd``), ``categorical`` (softmax) or ``bernoulli`` (one output, the log odds).
     likelihood: str
     noise_sd: float
     #: ``gaussian`` (``prior_scale`` is its sd) or ``laplace`` (``prior_scale`` is its b).
@@ -37,7 +66,7 @@ class Problem:
     prior_scale: float
     #: Shapes of the stochastic layers, first to last.
     layers: Layers
-    #: (N, inputs + 1) float32, leading column 1; targets (N,) float32, or int32 class numbers.
+    #: (N, inputs + 1) float32, leading column 1; targets (N,) float32, or int32 class numbers (0 and 1 for bernoulli).
     features: np.ndarray
     targets: np.ndarray
     validation_features: np.ndarray
@@ -54,32 +83,75 @@ class Problem:
     #: Weights of the layers before the cut, so that new inputs can be mapped to features.
     body: tuple[np.ndarray, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        features: np.ndarray,
+        targets: np.ndarray,
+        *,
+        likelihood: str = "gaussian",
+        test: tuple[np.ndarray, np.ndarray] | None = None,
+        validation: tuple[np.ndarray, np.ndarray] | None = None,
+        **given: Any,
+    ) -> Self:
+        """A problem out of arrays: one stochastic layer on features (N, d) whose first column is 1.
+
+        ``given`` are other fields, such as ``noise_sd``. Its mode and curvature are found by ``tasks.at_mode``.
+        """
+        kind = np.float32 if likelihood == "gaussian" else np.int32
+        num_outputs = int(np.max(targets)) + 1 if likelihood == "categorical" else 1
+        nothing = features[:0], targets[:0]
+        values: dict[str, Any] = {
+            **{
+                "task": "own",
+                "seed": 0,
+                "stochastic": "last",
+                "noise_sd": 1.0,
+                "prior": "gaussian",
+                "prior_scale": 1.0,
+            },
+            "layers": ((features.shape[1], num_outputs),),
+            "map": np.zeros(features.shape[1] * num_outputs, np.float32),
+            "curvature": np.zeros(0),
+        }
+        for name, part in (
+            ("", (features, targets)),
+            ("test_", test or nothing),
+            ("validation_", validation or nothing),
+        ):
+            values[f"{name}features"] = np.asarray(part[0], np.float32)
+            values[f"{name}targets"] = np.asarray(part[1], kind)
+        values |= {"inputs": values["features"][:, :0], "test_inputs": values["test_features"][:, :0]}
+        return cls(likelihood=likelihood, **(values | given))
+
+    @property
+    def model(self) -> Model:
+        return Model(
+            **{name: getattr(self, name) for name in ("likelihood", "noise_sd", "prior", "prior_scale", "layers")},
+            num_points=self.num_points,
+        )
+
     @property
     def num_points(self) -> int:
         return len(self.targets)
 
     @property
     def num_parameters(self) -> int:
-        return sum(rows * columns for rows, columns in self.layers)
+        return self.model.num_parameters
 
     @property
     def num_outputs(self) -> int:
-        return self.layers[-1][1]
+        return self.model.num_outputs
 
-    def target_weight(self, weight: str | float, batch_size: int | None) -> float:
-        """The number w of U_w = -log p(theta) + (w/N) sum_j l_j that ``data``, ``batch`` or a number names."""
-        if weight == "data":
-            return float(self.num_points)
-        if weight == "batch":
-            assert batch_size is not None, "settings are checked before they get here"
-            return float(batch_size)
-        return float(weight)
+    def chunks(self, size: int = CHUNK) -> Iterator[slice]:
+        """The training points, so many at a time."""
+        return (slice(start, start + size) for start in range(0, self.num_points, size))
 
     def identity(self) -> dict[str, Any]:
         """What the problem is, and a checksum of what chains depend on."""
         digest = hashlib.sha256()
         for array in (self.features, self.targets, self.map, self.curvature):
-            digest.update(np.ascontiguousarray(array).tobytes())
+            digest.update(np.ascontiguousarray(array).data)
         names = ("task", "stochastic", "prior", "prior_scale")
         return {name: getattr(self, name) for name in names} | {"problem_sha256": digest.hexdigest()}
 
@@ -95,17 +167,26 @@ class Problem:
     @classmethod
     def load(cls, path: Path) -> Self:
         arrays = read_npz(path)
-        body = tuple(arrays.pop(f"body_{number}") for number in range(sum(name.startswith("body_") for name in arrays)))
-        values: dict[str, Any] = {name: array.item() if array.ndim == 0 else array for name, array in arrays.items()}
-        values["layers"] = tuple((int(rows), int(columns)) for rows, columns in arrays["layers"])
-        return cls(**values, body=body)
+        num_bodies = sum(name.startswith("body_") for name in arrays)
+        try:
+            body = tuple(arrays.pop(f"body_{number}") for number in range(num_bodies))
+            values: dict[str, Any] = {
+                name: array.item() if array.ndim == 0 else array for name, array in arrays.items()
+            }
+            values["layers"] = tuple((int(rows), int(columns)) for rows, columns in arrays["layers"])
+            return cls(**values, body=body)
+        except (LookupError, TypeError, ValueError) as error:
+            raise Damaged(f"{path} is damaged: not a problem ({error})") from None
 
 
-def split_parameters(parameters: np.ndarray, layers: Layers) -> list[np.ndarray]:
-    """The layers' matrices (…, rows, columns) of parameter vectors (…, P)."""
-    ends = np.cumsum([rows * columns for rows, columns in layers])
-    pieces = np.split(parameters, ends[:-1], axis=-1)
-    return [piece.reshape(*piece.shape[:-1], *shape) for piece, shape in zip(pieces, layers, strict=True)]
+def split_parameters(parameters: Any, layers: Layers) -> list[Any]:
+    """The layers' matrices (…, rows, columns) of parameter vectors (…, P), of whatever library."""
+    matrices, start = [], 0
+    for rows, columns in layers:
+        piece = parameters[..., start : start + rows * columns]
+        matrices.append(piece.reshape(*parameters.shape[:-1], rows, columns))
+        start += rows * columns
+    return matrices
 
 
 def with_bias(hidden: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from implementations.tasks.synthetic import draw_data
-from implementations.tasks.task import Data, Task, Training
+from implementations.tasks.synthetic import draw_data, draw_fresh
+from implementations.tasks.task import Data, Points, Task, Training
 
 NOISE_SD = 0.05
 
@@ -22,6 +22,9 @@ def task(num_points: int) -> Task:
     def load(seed: int, data_dir: Path) -> Data:
         return draw_data(two_sines, NOISE_SD, seed, num_train=num_points, num_validation=1000, num_test=2000)
 
+    def draw(seed: int, num_points: int) -> Points:
+        return draw_fresh(two_sines, NOISE_SD, seed, num_points)
+
     return Task(
         name="regression",
         summary="two sines, one hidden layer of 20 tanh, Gaussian likelihood with known noise",
@@ -33,6 +36,7 @@ def task(num_points: int) -> Task:
         # A wide first layer spreads the tanh over the interval, so that some units can see the fast sine at all.
         training=Training(weight_sd=2.0, bias_sd=1.0, learning_rate=0.01, num_epochs=3000),
         resize=task,
+        draw=draw,
     )
 
 

@@ -28,6 +28,11 @@ def draw_data(
     )
 
 
+def draw_fresh(curve: Callable[[np.ndarray], np.ndarray], noise_sd: float, seed: int, num_points: int) -> Points:
+    """More points of the same law, apart from all parts of the seed's data."""
+    return _draw_points(curve, noise_sd, np.random.default_rng(seed).spawn(4)[3], num_points)
+
+
 def _draw_points(
     curve: Callable[[np.ndarray], np.ndarray], noise_sd: float, random: np.random.Generator, num_points: int
 ) -> Points:

@@ -1,11 +1,17 @@
 """What a task is: its data, its network, its likelihood."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from implementations.infrastructure.errors import SettingError, unknown
+from implementations.settings import Setting, Size
+from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Layers
 
 STOCHASTIC = {
@@ -16,11 +22,23 @@ PRIORS = {
     "gaussian": "N(0, prior_scale^2) on every parameter (L2)",
     "laplace": "density exp(-|theta| / prior_scale) / (2 prior_scale) on every parameter (L1)",
 }
+#: Its square has to be a number in single precision.
+PRIOR_SCALE = Setting(
+    "prior_scale",
+    "standard deviation of the gaussian prior, b of the laplace",
+    float,
+    minimum=1e-18,
+    maximum=1e18,
+    is_positive=True,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Raw inputs (n, d) float32 and their targets (n,): float32, or int32 class numbers."""
+    """Raw inputs (n, d) float32 and their targets (n,): float32, or int32 class numbers.
+
+    Inputs of a task with ``features`` may have any shape (n, …) and type: its network alone reads them.
+    """
 
     inputs: np.ndarray
     targets: np.ndarray
@@ -48,9 +66,13 @@ class Training:
     batch_size: int | None = None
 
 
+#: From raw inputs (n, …) to the features (n, h) that a frozen network makes of them.
+Body = Callable[[np.ndarray], Any]
+
+
 @dataclass(frozen=True)
 class Task:
-    """One row of the table of tasks."""
+    """A task: a row of the table of tasks, or out of anybody's file."""
 
     name: str
     summary: str
@@ -58,7 +80,7 @@ class Task:
     num_points: int
     #: Shapes (inputs + 1, outputs) of the whole network's layers.
     layers: Layers
-    #: ``gaussian`` with known ``noise_sd``, or ``categorical`` (softmax).
+    #: ``gaussian`` with known ``noise_sd``, ``categorical`` (softmax) or ``bernoulli`` (one output, the log odds).
     likelihood: str
     #: The data of a seed, read from the folder of downloaded data where the task has any.
     load: Callable[[int, Path], Data]
@@ -69,9 +91,44 @@ class Task:
     fetch: Callable[[Path], object] | None = None
     #: The same task with another N; None where the data are what they are.
     resize: Callable[[int], "Task"] | None = None
+    #: So many fresh points of a seed, from the law that the data are drawn from; None where it is not known.
+    draw: Callable[[int, int], Points] | None = None
+    #: Are the points that chains read fresh ones? The network is that of the task's own data all the same.
+    is_fresh: bool = False
+    #: A network of any library, in place of the suite's own: fits or loads it, for a seed, and gives what maps inputs
+    #: to features. It is run once (implementations.tasks.features); ``layers`` then has the stochastic one alone.
+    features: Callable[[Points, int], Body] | None = None
+    #: Files that ``features`` reads, such as weights: with another content they make other features.
+    files: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        """A task that cannot be right is refused where it is made, with its line."""
+        if not re.fullmatch("[a-z][a-z0-9_]*", self.name):
+            raise SettingError(f"name = {self.name!r} must be small letters, digits and underscores")
+        find_likelihood(self.likelihood)
+        for (_, outputs), (inputs, _) in pairwise(self.layers):
+            if inputs != outputs + 1:
+                raise SettingError(f"layers = {self.layers}: after {outputs} outputs a layer has {outputs + 1} rows")
+        if self.likelihood != "categorical" and self.layers[-1][1] != 1:
+            raise SettingError(f"layers = {self.layers}: a {self.likelihood} likelihood has one output")
+        if self.features and (self.training or self.draw or len(self.layers) != 1):
+            raise SettingError("with features there is one layer, (features + 1, outputs), no training and no draw")
+        if not self.features and len(self.layers) > 1 and self.training is None:
+            raise SettingError(f"{len(self.layers)} layers need a training")
+
+    def check_stochastic(self, stochastic: str) -> None:
+        """Can that part of its network be sampled? Raises SettingError."""
+        if stochastic not in STOCHASTIC:
+            raise SettingError(unknown("stochastic part", stochastic, STOCHASTIC))
+        if stochastic != "last" and len(self.layers) == 1:
+            raise SettingError(f"{self.name!r} has one layer, so {stochastic!r} is 'last'; leave it out")
 
     def stochastic_layers(self, stochastic: str) -> Layers:
         return self.layers[-1:] if stochastic == "last" else self.layers
+
+    def size(self, stochastic: str = "last") -> Size:
+        """What settings are checked against before the data are there."""
+        return Size(self.name, self.num_points, self.num_parameters(stochastic))
 
     def num_parameters(self, stochastic: str = "last") -> int:
         """P, the number of stochastic parameters."""

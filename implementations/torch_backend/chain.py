@@ -1,193 +1,30 @@
-"""Chains: a method's parts put together into a step, and steps into a loop over blocks of noise."""
+"""Chains in torch: the steps of a kernel in a loop over blocks of noise, compiled where a run is long."""
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from copy import copy
+from functools import lru_cache
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from implementations.backends import DeviceMissing, Draws
-from implementations.memory import rows_of, use_large_pages
-from implementations.methods import METHODS, Settings, degrees_of_freedom, evaluates_all, points_of_delta
+from implementations.backends import Costs, Draws
+from implementations.card import Card
+from implementations.infrastructure.memory import use_large_pages
+from implementations.inputs import Form, Inputs, Skipped
+from implementations.kernel import Points, Values
 from implementations.permutation import mix
-from implementations.schedule import block_steps
-from implementations.tasks.geometry import preconditioner_factor
+from implementations.schedule import block_steps, step_sizes
+from implementations.settings import Settings
 from implementations.tasks.problem import Problem
-from implementations.torch_backend.acceptance import ACCEPTANCES
-from implementations.torch_backend.likelihood import Data, log_prior, losses_and_gradient, point_losses
-from implementations.torch_backend.minibatch import (
-    draw_indices,
-    estimate_of_all,
-    estimate_of_batches,
-    known_variance,
-    take_points,
-)
-from implementations.torch_backend.proposals import langevin, langevin_log_ratio, random_walk, scale_by
+from implementations.torch_backend import likelihood, minibatch
+from implementations.torch_backend.minibatch import Mix, TorchRandom
 
-
-class Points(NamedTuple):
-    """The data in the forms that steps read; the one that a method does not read is empty."""
-
-    together: Data  # to evaluate all of them
-    rows: Tensor  # (N, columns): to draw mini-batches from (implementations.memory)
-
-
-class State(NamedTuple):
-    """What the next step needs. Full-data methods keep losses and gradient of where they are, others nothing."""
-
-    position: Tensor  # (chains, P)
-    losses: Tensor  # (chains, N) or (chains, 0)
-    gradient: Tensor  # (chains, P) or (chains, 0)
-
-
-class Noise(NamedTuple):
-    """All the randomness of a step."""
-
-    normals: Tensor  # (chains, P): e
-    moves: Tensor  # (chains, P): L e
-    log_uniforms: Tensor  # (chains,)
-    indices: Tensor  # (chains, M, n): of the loss difference; M = 0 where it has none
-    gradient_indices: Tensor  # (chains, n): of the proposal; n = 0 where it has none
-
-
-class StepInfo(NamedTuple):
-    """What a reader of the run wants to know of a step; all (chains,)."""
-
-    log_ratio: Tensor
-    delta: Tensor
-    variance: Tensor
-    log_accept: Tensor
-
-
-class Step(NamedTuple):
-    """A method on a problem, as pure functions."""
-
-    visit: Callable[[Tensor, Points], State]
-    consider: Callable[..., tuple[State, StepInfo]]
-    move: Callable[..., tuple[State, StepInfo, Tensor]]
-
-
-def build_step(problem: Problem, method_name: str, settings: Settings) -> Step:
-    """Put a method's parts together."""
-    method = METHODS[method_name]
-    weight = problem.target_weight(settings.weight, settings.batch_size)
-    dof = degrees_of_freedom(settings)
-    accept = ACCEPTANCES[method.acceptance]
-    num_features = problem.layers[0][0]
-
-    def visit(position: Tensor, points: Points) -> State:
-        """The state at a position, with what the method keeps of it."""
-        nothing = position[:, :0]
-        losses = gradient = nothing
-        if method.gradient == "all":
-            losses, gradient = losses_and_gradient(position, points.together, weight, problem)
-        elif method.estimate == "all":
-            losses = point_losses(position, points.together, problem)
-        return State(position, losses if method.estimate == "all" else nothing, gradient)
-
-    def gradient_with(points: Points, noise: Noise) -> Callable[[State], Tensor]:
-        """The gradient of the proposal: of all points, or of this step's own mini-batch.
-
-        The same mini-batch serves the way there and the way back, and no loss difference sees it: it is auxiliary
-        randomness, and detailed balance holds for each of its values.
-        """
-        if method.gradient == "all":
-            return lambda state: state.gradient
-        batch = take_points(points.rows, noise.gradient_indices, num_features)
-        return lambda state: losses_and_gradient(state.position, batch, weight, problem)[1]
-
-    def loss_difference(state: State, arrived: State, points: Points, noise: Noise) -> tuple[Tensor, Tensor]:
-        """delta, the estimate of U(theta') - U(theta), and its variance."""
-        log_prior_drop = log_prior(state.position, problem) - log_prior(arrived.position, problem)
-        if method.estimate == "all":
-            return estimate_of_all(arrived.losses - state.losses, log_prior_drop, weight)
-        chains, num_batches, batch_size = noise.indices.shape
-        pair = torch.stack([state.position, arrived.position], dim=1)
-        batches = take_points(points.rows, noise.indices.reshape(chains, 1, -1), num_features)
-        losses = point_losses(pair, batches, problem)
-        differences = (losses[:, 1] - losses[:, 0]).reshape(noise.indices.shape)
-        delta, variance = estimate_of_batches(
-            differences, log_prior_drop, weight, problem.num_points, settings.variance or "points"
-        )
-        if settings.variance == "oracle":
-            before, after = (point_losses(place.position, points.together, problem) for place in (state, arrived))
-            variance = known_variance(after - before, weight, num_batches * batch_size)
-        return delta, variance
-
-    def consider(
-        points: Points, factor: Tensor, state: State, noise: Noise, step_size: Tensor, is_audit: bool = False
-    ) -> tuple[State, StepInfo]:
-        """Propose a move and weigh it (paper: Algorithm 1, steps a to d)."""
-        log_ratio = delta = variance = torch.zeros_like(noise.log_uniforms)
-        if method.proposal == "random_walk":
-            arrived = visit(random_walk(state.position, noise.moves, step_size), points)
-        else:
-            gradient = gradient_with(points, noise)
-            there = gradient(state)
-            arrived = visit(langevin(state.position, there, factor, noise.moves, step_size), points)
-            if method.acceptance != "always" or is_audit:
-                log_ratio = langevin_log_ratio(there, gradient(arrived), factor, noise.normals, step_size)
-        if method.estimate != "none":
-            delta, variance = loss_difference(state, arrived, points, noise)
-        return arrived, StepInfo(log_ratio, delta, variance, log_ratio + accept(delta, variance, dof))
-
-    def move(
-        points: Points, factor: Tensor, state: State, noise: Noise, step_size: Tensor
-    ) -> tuple[State, StepInfo, Tensor]:
-        """Go or stay (paper: Algorithm 1, steps e and f); a ratio that is not a number stays."""
-        arrived, info = consider(points, factor, state, noise, step_size)
-        is_accepted = noise.log_uniforms < info.log_accept
-        chosen = (torch.where(is_accepted[:, None], new, old) for new, old in zip(arrived, state, strict=True))
-        return State(*chosen), info, is_accepted
-
-    return Step(visit, consider, move)
-
-
-def draw_noise(
-    generator: torch.Generator,
-    shape: tuple[int, ...],
-    factor: Tensor,
-    problem: Problem,
-    method_name: str,
-    settings: Settings,
-    mix: Callable[..., tuple[Tensor, Tensor]] = mix,
-) -> Noise:
-    """The noise of many steps and chains at once, every tensor with the leading dimensions ``shape``."""
-    method = METHODS[method_name]
-    where = {"device": generator.device, "dtype": getattr(torch, settings.dtype), "generator": generator}
-    normals = torch.randn((*shape, problem.num_parameters), **where)
-    # 1 - u is never 0, so its logarithm is finite.
-    log_uniforms = torch.log1p(-torch.rand(shape, **where))
-    num_batches, batch_size = settings.batch_shape
-    count = num_batches * batch_size if method.estimate == "batches" else 0
-    indices = draw_indices(generator, shape, count, problem.num_points, mix).reshape(
-        *shape, -1 if count else 0, batch_size
-    )
-    count = batch_size if method.gradient == "batch" else 0
-    gradient_indices = draw_indices(generator, shape, count, problem.num_points, mix)
-    return Noise(normals, scale_by(factor, normals), log_uniforms, indices, gradient_indices)
-
-
-class Trail(NamedTuple):
-    """Steps that were made one after the other."""
-
-    state: State  # after the last of them
-    positions: Tensor  # (steps, chains, P)
-    accepted: Tensor  # (steps, chains)
-    variances: Tensor  # (steps, chains)
-    finite: Tensor  # (steps, chains)
-
-
-class Carry(NamedTuple):
-    """All that the next chunk needs."""
-
-    state: State
-    generator: torch.Generator
-    num_steps: int  # made so far, for the step-size schedule
-    finite_steps: Tensor  # (chains,)
-
+#: Streams of random numbers: the chains' own, the audit's, and that of the first state.
+CHAIN_STREAM, AUDIT_STREAM, INIT_STREAM = 0, 1, 2
 
 #: Steps that one call of compiled code makes: enough to hide the cost of the call, few enough to compile soon.
 UNROLLED_STEPS = 4
@@ -195,192 +32,259 @@ UNROLLED_STEPS = 4
 COMPILED_FROM_STEPS = 50_000
 
 
-class TorchSampler:
-    """Chains of one method on one problem, on one device (implementations.backends.Sampler)."""
+class Trace(NamedTuple):
+    """Steps that were made one after the other."""
 
-    def __init__(self, problem: Problem, method: str, settings: Settings, device: torch.device) -> None:
-        self.problem, self.method, self.settings, self.device = problem, method, settings, device
-        self.step = build_step(problem, method, settings)
-        self.dtype = getattr(torch, settings.dtype)
-        weight = problem.target_weight(settings.weight, settings.batch_size)
-        self.points = Points(
-            self._together(problem.num_points if evaluates_all(METHODS[method], settings) else 0),
-            self._rows(problem.num_points if METHODS[method].draws_points else 0),
-        )
-        self.factor = self._put(preconditioner_factor(problem, weight, settings.preconditioner))
+    state: Any  # after the last of them
+    positions: Tensor  # (steps, chains, P)
+    accepted: Tensor  # (steps, chains), as the others
+    variances: Tensor
+    num_likelihoods: Tensor
+    num_gradients: Tensor
+    finite: Tensor
+
+
+class Carry(NamedTuple):
+    """All that the next chunk needs."""
+
+    state: Any
+    generator: torch.Generator
+    num_steps: int  # made so far, for the step-size schedule
+    finite_steps: Tensor  # (chains,)
+
+
+class CompiledMix:
+    """The permutation as compiled code, once for each shape: its hundred small operations would outlast the steps."""
+
+    def __init__(self) -> None:
+        self._by_form: dict[tuple[Any, ...], Callable[..., list[Tensor]]] = {}
+
+    def __call__(self, row: Tensor, column: Tensor, keys: Tensor, rows: int, columns: int) -> tuple[Tensor, Tensor]:
+        form = (row.shape, rows, columns)
+        if form not in self._by_form:
+            self._by_form[form] = compile_function(
+                lambda row, column, keys: list(mix(row, column, keys, rows, columns)), [row, column, keys]
+            )
+        row, column = self._by_form[form](row, column, keys)
+        return row, column
+
+
+class Compiled(NamedTuple):
+    """Compiled code of a form."""
+
+    steps: Callable[..., Trace]  # UNROLLED_STEPS of them
+    mix: Mix  # for a whole block
+
+
+class Loop:
+    """The steps of a form: eager, and compiled once a long run asks for it."""
+
+    def __init__(self, form: Form) -> None:
+        self.form, self.kernel = form, form.kernel(likelihood, minibatch)
+        self._compiled: Compiled | None = None
+        self._has_failed = False
+
+    @property
+    def is_compiled(self) -> bool:
+        return self._compiled is not None
+
+    def random(self, generator: torch.Generator, mix: Mix = mix) -> TorchRandom:
+        return TorchRandom(generator, self.form.model.num_points, getattr(torch, self.form.dtype), mix)
+
+    def block_steps(self, values: Values) -> int:
+        """Steps whose random numbers are drawn together."""
+        generator = torch.Generator(self.form.device).manual_seed(0)
+        noise = self.kernel.noise(self.random(generator), (1, self.form.chains), values)
         # Twice those of a compiled loop, since a block costs some hundred small calls here; and a whole number of
         # compiled calls, so that only the end of a chunk runs eagerly.
-        num_steps = 2 * block_steps(METHODS[method], settings, problem.num_parameters)
-        self.block_steps = -(-num_steps // UNROLLED_STEPS) * UNROLLED_STEPS
-        self.unrolled: Callable[..., Trail] | None = None
-        self.mix: Callable[..., tuple[Tensor, Tensor]] = mix
+        num_steps = 2 * block_steps([tuple(part.shape) for part in noise])
+        return -(-num_steps // UNROLLED_STEPS) * UNROLLED_STEPS
 
-    def _put(self, array: np.ndarray) -> Tensor:
-        is_integer = np.issubdtype(array.dtype, np.integer)
-        return torch.tensor(array, dtype=torch.int64 if is_integer else self.dtype, device=self.device)
-
-    def _together(self, num_points: int) -> Data:
-        return Data(self._put(self.problem.features[:num_points]), self._put(self.problem.targets[:num_points]))
-
-    def _rows(self, num_points: int) -> Tensor:
-        features, targets = self.problem.features[:num_points], self.problem.targets[:num_points]
-        rows = torch.from_numpy(rows_of(features, targets, self.settings.dtype)).to(self.device)
-        if self.device.type == "cpu":
-            use_large_pages(rows.data_ptr(), rows.nbytes)
-        return rows
-
-    def _steps(self, points: Points, factor: Tensor, state: State, noise: Noise, step_sizes: Tensor) -> Trail:
+    def steps(self, points: Points, values: Values, state: Any, noise: Any, sizes: Tensor) -> Trace:
         """As many steps as the noise has."""
-        positions, accepted, variances, finite = [], [], [], []
-        for step_noise, step_size in zip(unbind(noise), step_sizes.unbind(), strict=True):
-            state, info, is_accepted = self.step.move(points, factor, state, step_noise, step_size)
-            positions.append(state.position)
-            accepted.append(is_accepted)
-            variances.append(info.variance)
-            finite.append(state.position.isfinite().all(dim=-1))
-        return Trail(state, *(torch.stack(parts) for parts in (positions, accepted, variances, finite)))
+        kept: list[tuple[Tensor, ...]] = []
+        for step_noise, step_size in zip(unbind(noise), sizes.unbind(), strict=True):
+            state, info = self.kernel.step(step_noise, state, points, values._replace(step_size=step_size))
+            kept.append((state.position, *info, state.position.isfinite().all(dim=-1)))
+        return Trace(state, *map(torch.stack, zip(*kept, strict=True)))
 
-    def _compiled_steps(self, state: State, noise: Noise, step_sizes: Tensor) -> Callable[..., Trail]:
-        """``_steps`` as compiled code, for arguments of the same shapes as these."""
-        num_parts = len(state)
-
-        def flat(*arguments: Any) -> list[Any]:
-            points, factor, state, noise, step_sizes = arguments
-            # Compiled code takes the layout of its arguments for granted.
-            return [
-                tensor.contiguous() for tensor in (*points.together, points.rows, factor, *state, *noise, step_sizes)
-            ]
-
-        def flat_steps(
-            features: Tensor, targets: Tensor, rows: Tensor, factor: Tensor, *others: Tensor
-        ) -> list[Tensor]:
-            state, noise = State(*others[:num_parts]), Noise(*others[num_parts:-1])
-            trail = self._steps(Points(Data(features, targets), rows), factor, state, noise, others[-1])
-            return [*trail.state, *trail[1:]]
-
-        def steps(*arguments: Any) -> Trail:
-            tensors = compiled(*flat(*arguments))
-            return Trail(State(*tensors[:num_parts]), *tensors[num_parts:])
-
-        compiled = compile_function(flat_steps, flat(self.points, self.factor, state, noise, step_sizes))
-        return steps
-
-    def _generator(self, seed: int, stream: int) -> torch.Generator:
-        """A generator of the chains or of the audit, apart from that of the network's training, which has the seed."""
-        (state,) = np.random.SeedSequence([seed, stream]).generate_state(1)
-        return torch.Generator(self.device).manual_seed(int(state))
-
-    @torch.no_grad()
-    def start(self, positions: np.ndarray, seed: int) -> Carry:
-        if len(positions) != self.settings.chains:
-            # Compiled code would not look.
-            raise ValueError(f"{len(positions)} start points for {self.settings.chains} chains")
-        state = self.step.visit(self._put(positions), self.points)
-        generator = self._generator(seed, stream=0)
-        return Carry(state, generator, 0, torch.zeros(len(positions), dtype=torch.int64, device=self.device))
-
-    @torch.no_grad()
-    def compile(self, carry: Carry) -> None:
-        """Compile the steps where the run is long enough for it to pay."""
-        if self.settings.num_warmup + self.settings.num_steps < COMPILED_FROM_STEPS:
-            return
-        # Eagerly, the hundred small operations of the permutation would take longer than the steps.
-        compiled_mix = torch.compile(mix, dynamic=False)
-        generator = torch.Generator(self.device).manual_seed(0)
-        shape = (UNROLLED_STEPS, len(carry.state.position))
-        noise = draw_noise(generator, shape, self.factor, self.problem, self.method, self.settings)
-        step_sizes = torch.full((UNROLLED_STEPS,), self.settings.step_size, dtype=self.dtype, device=self.device)
+    def compile(self, points: Points, values: Values, state: Any) -> Compiled | None:
+        """The steps and the permutation as compiled code, by the first call; None where that fails."""
+        if self._compiled is not None or self._has_failed:
+            return self._compiled
+        compiled_mix, chains = CompiledMix(), self.form.chains
+        generator = torch.Generator(self.form.device).manual_seed(0)
+        noise = self.kernel.noise(self.random(generator), (UNROLLED_STEPS, chains), values)
+        sizes = values.step_size.expand(UNROLLED_STEPS)
         try:
-            unrolled = self._compiled_steps(carry.state, noise, step_sizes)
-            unrolled(self.points, self.factor, carry.state, noise, step_sizes)
-            shape = (self.block_steps, len(carry.state.position))
-            draw_noise(generator, shape, self.factor, self.problem, self.method, self.settings, mix=compiled_mix)
+            unrolled = self._compiled_steps(points, values, state, noise, sizes)
+            unrolled(points, values, state, noise, sizes)
+            self.kernel.noise(self.random(generator, compiled_mix), (self.block_steps(values), chains), values)
         except Exception as error:
+            self._has_failed = True
             # No C++ compiler, say, or any other of a compiler's many ways to fail: a slow run is better than none.
             reason = next(iter(str(error).splitlines()), "no reason given")
             warnings.warn(
                 f"the steps could not be compiled and run eagerly ({type(error).__name__}: {reason})", stacklevel=2
             )
         else:
-            self.unrolled, self.mix = unrolled, compiled_mix
+            self._compiled = Compiled(unrolled, compiled_mix)
+        return self._compiled
+
+    def _compiled_steps(self, *example: Any) -> Callable[..., Trace]:
+        """``steps`` as compiled code, for arguments of the same shapes as these."""
+        tensors, arguments_form = tree_flatten(example)
+        # Found while the steps are traced.
+        trace_forms: list[Any] = []
+
+        def flat_steps(*tensors: Tensor) -> list[Tensor]:
+            kept, trace_form = tree_flatten(self.steps(*tree_unflatten(tensors, arguments_form)))
+            trace_forms.append(trace_form)
+            return kept
+
+        # Compiled code takes the layout of its arguments for granted.
+        compiled = compile_function(flat_steps, [tensor.contiguous() for tensor in tensors])
+
+        def steps(*arguments: Any) -> Trace:
+            kept = compiled(*(tensor.contiguous() for tensor in tree_flatten(arguments)[0]))
+            trace: Trace = tree_unflatten(kept, trace_forms[-1])
+            return trace
+
+        return steps
+
+    def block(
+        self, compiled: Compiled | None, points: Points, values: Values, state: Any, noise: Any, sizes: Tensor
+    ) -> Trace:
+        """The steps of a block: by compiled pieces as far as they go, eagerly where there are none."""
+        traces = []
+        piece = UNROLLED_STEPS if compiled else len(sizes)
+        for part, part_sizes in zip(split(noise, piece), sizes.split(piece), strict=True):
+            run = compiled.steps if compiled and len(part_sizes) == piece else self.steps
+            traces.append(run(points, values, state, part, part_sizes))
+            state = traces[-1].state
+        return Trace(state, *map(torch.cat, list(zip(*traces, strict=True))[1:]))
+
+
+#: Compiled steps are kept, so that runs of the same form compile once.
+loop_of = lru_cache(maxsize=64)(Loop)
+
+
+class TorchSampler:
+    """Chains of one method on one problem, on one device (implementations.backends.Sampler)."""
+
+    def __init__(self, problem: Problem, card: Card, settings: Settings, device: torch.device) -> None:
+        self.problem, self.card, self.settings, self.device = problem, card, settings, device
+        self.dtype = getattr(torch, settings.dtype)
+        self.loop = loop_of(Form.of(problem, card, settings, device))
+        self.inputs = Inputs(problem, card, settings)
+        self.points: Points = tree_map(self._put, self.inputs.points())
+        self.values: Values = tree_map(self._put, self.inputs.values)
+        if device.type == "cpu":
+            use_large_pages(self.points.rows.data_ptr(), self.points.rows.nbytes)
+        self.block_steps = self.loop.block_steps(self.values)
+        #: A run's own: a short run steps eagerly whatever other runs of its form have compiled, or its draws would
+        #: depend on them in the last digits.
+        self.compiled: Compiled | None = None
+
+    def _put(self, array: np.ndarray | np.generic) -> Tensor:
+        kinds = {"i": torch.int64, "b": torch.bool}
+        # Shared where nothing has to change: samplers write to none of it.
+        return torch.as_tensor(array, dtype=kinds.get(np.asarray(array).dtype.kind, self.dtype), device=self.device)
+
+    def all_points(self) -> Points:
+        """The data with all points together, also for a method that does not read them."""
+        return self.points._replace(together=tree_map(self._put, self.inputs.together(is_whole=True)))
+
+    def _generator(self, seed: int, stream: int) -> torch.Generator:
+        """A generator apart from that of the network's training, which has the bare seed."""
+        (state,) = np.random.SeedSequence([seed, stream]).generate_state(1)
+        return torch.Generator(self.device).manual_seed(int(state))
 
     @torch.no_grad()
-    def advance(self, carry: Carry, num_steps: int) -> tuple[Carry, Draws]:
-        thin = self.settings.thin
+    def start(self, positions: np.ndarray, seed: int) -> Carry:
+        random = self.loop.random(self._generator(seed, INIT_STREAM))
+        noise = self.loop.kernel.noise(random, (len(positions),), self.values)
+        state = self.loop.kernel.init(noise, self._put(positions), self.points, self.values)
+        finite_steps = torch.zeros(len(positions), dtype=torch.int64, device=self.device)
+        return Carry(state, self._generator(seed, CHAIN_STREAM), 0, finite_steps)
+
+    @torch.no_grad()
+    def compile(self, carry: Carry) -> bool:
+        """Compile the steps where the run is long enough for it to pay."""
+        if not self.card.is_compiled or self.settings.num_warmup + self.settings.num_steps < COMPILED_FROM_STEPS:
+            return False
+        is_first = not self.loop.is_compiled
+        self.compiled = self.loop.compile(self.points, self.values, carry.state)
+        return is_first and self.compiled is not None
+
+    def at_step_size(self, step_size: float) -> Self:
+        other = copy(self)
+        other.values = self.values._replace(step_size=self._put(np.float64(step_size)))
+        return other
+
+    @torch.no_grad()
+    def advance(self, carry: Carry, num_steps: int, is_warmup: bool = False) -> tuple[Carry, Draws, Costs]:
+        thin, loop = self.settings.thin, self.loop
         state, generator, first, finite_steps = carry
+        values = self.values._replace(is_warmup=self._put(np.bool_(is_warmup)))
         chains, num_parameters = state.position.shape
         num_draws = num_steps // thin
         # One slot more than draws: for the steps after the last whole stride.
         positions = state.position.new_zeros((num_draws + 1, chains, num_parameters))
         acceptance, variance = state.position.new_zeros((2, num_draws + 1, chains))
+        costs = torch.zeros((2, chains), dtype=torch.int64, device=self.device)
         for done in range(0, num_steps, self.block_steps):
             length = min(self.block_steps, num_steps - done)
-            noise = draw_noise(
-                generator,
-                (length, chains),
-                self.factor,
-                self.problem,
-                self.method,
-                self.settings,
-                # Compiled for whole blocks only.
-                mix=self.mix if length == self.block_steps else mix,
-            )
-            trail = self._block(state, noise, decayed_steps(self.settings, first + done, length).to(self.device))
-            state = trail.state
+            # Compiled for whole blocks only.
+            is_whole = length == self.block_steps
+            random = loop.random(generator, self.compiled.mix if self.compiled and is_whole else mix)
+            noise = loop.kernel.noise(random, (length, chains), values)
+            numbers = torch.arange(first + done, first + done + length, device=self.device)
+            trace = loop.block(self.compiled, self.points, values, state, noise, step_sizes(values, numbers))
+            state = trace.state
             # Bookkeeping for a block at once: step by step it would cost as much as the steps.
             slots = torch.arange(done, done + length, device=self.device) // thin
             # A block may hold no end of a stride, or several.
-            ends = trail.positions[-(done + 1) % thin :: thin]
+            ends = trace.positions[-(done + 1) % thin :: thin]
             positions[done // thin : done // thin + len(ends)] = ends
-            acceptance.index_add_(0, slots, trail.accepted.to(self.dtype), alpha=1 / thin)
-            variance.index_add_(0, slots, trail.variances, alpha=1 / thin)
-            finite_steps = finite_steps + trail.finite.sum(dim=0)
+            acceptance.index_add_(0, slots, trace.accepted.to(self.dtype), alpha=1 / thin)
+            variance.index_add_(0, slots, trace.variances, alpha=1 / thin)
+            costs += torch.stack([trace.num_likelihoods.sum(dim=0), trace.num_gradients.sum(dim=0)])
+            finite_steps = finite_steps + trace.finite.sum(dim=0)
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         kept = (array[:num_draws].transpose(0, 1).cpu().numpy() for array in (positions, acceptance, variance))
-        return Carry(state, generator, first + num_steps, finite_steps), Draws(*kept)
-
-    def _block(self, state: State, noise: Noise, step_sizes: Tensor) -> Trail:
-        """The steps of a block: by compiled pieces as far as they go, eagerly where there are none."""
-        trails = []
-        piece = UNROLLED_STEPS if self.unrolled else len(step_sizes)
-        for part, sizes in zip(split(noise, piece), step_sizes.split(piece), strict=True):
-            run = self.unrolled if self.unrolled and len(sizes) == piece else self._steps
-            trails.append(run(self.points, self.factor, state, part, sizes))
-            state = trails[-1].state
-        return Trail(state, *(torch.cat(parts) for parts in list(zip(*trails, strict=True))[1:]))
+        carry = Carry(state, generator, first + num_steps, finite_steps)
+        return carry, Draws(*kept), Costs(*costs.cpu().numpy())
 
     def finite_steps(self, carry: Carry) -> np.ndarray:
         return carry.finite_steps.cpu().numpy()
 
     @torch.no_grad()
     def audit(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-        weight = self.problem.target_weight(self.settings.weight, self.settings.batch_size)
-        count = points_of_delta(self.settings)
-        generator = self._generator(seed, stream=1)
-        points = self.points._replace(together=self._together(self.problem.num_points))
+        audit = self.loop.kernel.audit
+        if audit is None:
+            return {}
+        return self._weigh(lambda noise, random, *rest: audit(noise, *rest), positions, steps, seed)
 
-        def one(position: Tensor, step: int) -> dict[str, Tensor]:
-            noise = draw_noise(generator, (1,), self.factor, self.problem, self.method, self.settings)
-            (step_size,) = decayed_steps(self.settings, step, 1).to(self.device)
-            state = self.step.visit(position[None], points)
-            arrived, info = self.step.consider(points, self.factor, state, noise, step_size, is_audit=True)
-            before, after = (point_losses(place.position, points.together, self.problem) for place in (state, arrived))
-            drop = log_prior(state.position, self.problem) - log_prior(arrived.position, self.problem)
-            true_delta, _ = estimate_of_all(after - before, drop, weight)
-            true_variance = known_variance(after - before, weight, count) if count else torch.zeros_like(true_delta)
-            return {
-                "log_ratio_proposal": info.log_ratio,
-                "delta": info.delta,
-                "variance": info.variance,
-                "log_accept": info.log_accept,
-                "log_uniform": noise.log_uniforms,
-                "true_delta": true_delta,
-                "true_variance": true_variance,
-            }
+    @torch.no_grad()
+    def balance(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+        weigh = self.loop.kernel.balance
+        return {} if weigh is None else self._weigh(weigh, positions, steps, seed)
 
-        rows = [one(position, step) for position, step in zip(self._put(positions), steps.tolist(), strict=True)]
-        return {name: torch.cat([row[name] for row in rows]).cpu().numpy() for name in rows[0]}
+    def _weigh(
+        self, weigh: Callable[..., Any], positions: np.ndarray, steps: np.ndarray, seed: int
+    ) -> dict[str, np.ndarray]:
+        kernel = self.loop.kernel
+        random = self.loop.random(self._generator(seed, AUDIT_STREAM))
+        points, rows = self.all_points(), []
+        for position, step_size in zip(self._put(positions), step_sizes(self.values, self._put(steps)), strict=True):
+            values = self.values._replace(step_size=step_size)
+            noise = kernel.noise(random, (1,), values)
+            move = weigh(noise, random, kernel.init(noise, position[None], points, values), points, values)
+            # As numbers: small tensors that stay would pin the memory of the large ones between them.
+            rows.append({name: array.item() for name, array in move.items()})
+        return {name: np.array([row[name] for row in rows], self.settings.dtype) for name in rows[0]}
 
     def to_arrays(self, carry: Carry) -> dict[str, np.ndarray]:
         tensors = carry.state._asdict() | {"generator": carry.generator.get_state(), "finite_steps": carry.finite_steps}
@@ -390,10 +294,10 @@ class TorchSampler:
 
     def from_arrays(self, arrays: dict[str, np.ndarray]) -> Carry:
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        state = State(*(tensors[name].to(self.device) for name in State._fields))
-        generator = torch.Generator(self.device)
-        generator.set_state(tensors["generator"])
-        return Carry(state, generator, int(arrays["num_steps"]), tensors["finite_steps"].to(self.device))
+        like = self.start(np.zeros((self.settings.chains, self.problem.num_parameters)), 0)
+        state = type(like.state)(*(tensors[name].to(self.device) for name in like.state._fields))
+        like.generator.set_state(tensors["generator"])
+        return Carry(state, like.generator, int(arrays["num_steps"]), tensors["finite_steps"].to(self.device))
 
 
 def compile_function(function: Callable[..., list[Tensor]], tensors: list[Any]) -> Callable[..., list[Tensor]]:
@@ -414,25 +318,18 @@ def compile_function(function: Callable[..., list[Tensor]], tensors: list[Any]) 
     return compiled
 
 
-def split(noise: Noise, length: int) -> list[Noise]:
+def split(noise: Any, length: int) -> list[Any]:
     """A block of noise in parts of so many steps, cut all at once because one by one would cost more."""
-    return [Noise(*part) for part in zip(*(tensor.split(length) for tensor in noise), strict=True)]
+    return [type(noise)(*part) for part in zip(*(tensor.split(length) for tensor in noise), strict=True)]
 
 
-def unbind(noise: Noise) -> list[Noise]:
-    """The steps of a block of noise, cut apart all at once because an index a step would cost more."""
-    return [Noise(*step) for step in zip(*(tensor.unbind() for tensor in noise), strict=True)]
+def unbind(noise: Any) -> list[Any]:
+    """The steps of a block of noise, cut apart all at once because one index per step would cost more."""
+    return [type(noise)(*step) for step in zip(*(tensor.unbind() for tensor in noise), strict=True)]
 
 
-def decayed_steps(settings: Settings, first: int, count: int) -> Tensor:
-    """eta_t = eta (1 + t / decay_start)^-decay: constant for decay 0, else Welling and Teh's schedule."""
-    steps = torch.arange(first, first + count, dtype=torch.float64)
-    sizes = settings.step_size * (1 + steps / (settings.decay_start or 1)) ** -(settings.decay or 0)
-    return sizes.to(getattr(torch, settings.dtype))
-
-
-def build_sampler(problem: Problem, method: str, settings: Settings, device: str) -> TorchSampler:
-    """The sampler on ``cpu`` or ``gpu``. Raises DeviceMissing."""
+def build_sampler(problem: Problem, card: Card, settings: Settings, device: str) -> TorchSampler:
+    """The sampler on ``cpu`` or ``gpu``. Raises Skipped."""
     if device == "gpu" and not torch.cuda.is_available():
-        raise DeviceMissing("no CUDA device")
-    return TorchSampler(problem, method, settings, torch.device("cuda" if device == "gpu" else "cpu"))
+        raise Skipped("no CUDA device")
+    return TorchSampler(problem, card, settings, torch.device("cuda" if device == "gpu" else "cpu"))

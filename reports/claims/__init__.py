@@ -5,26 +5,22 @@ What is claimed is written in our words; the place says where in *Data Subsampli
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from reports.claims.bias import BIAS
 from reports.claims.calibration import CALIBRATION
 from reports.claims.cost import COST
 from reports.claims.noise import NOISE
+from reports.claims.samplers import SAMPLERS
 from reports.claims.targets import TARGETS
-from reports.parts import Claim, Verdict
-from reports.study import StudyResults
+from reports.types import Claim, ClaimResult, Evidence
 
-CLAIMS: tuple[Claim, ...] = tuple(sorted((*BIAS, *NOISE, *CALIBRATION, *TARGETS, *COST), key=lambda claim: claim.id))
-
-
-def judge_all(study: StudyResults) -> list[tuple[Claim, Verdict]]:
-    """Every claim with its verdict, in their order."""
-    return [(claim, claim.judge(study)) for claim in CLAIMS]
+CLAIMS: tuple[Claim, ...] = tuple(
+    sorted((*BIAS, *NOISE, *CALIBRATION, *TARGETS, *COST, *SAMPLERS), key=lambda claim: claim.id)
+)
 
 
-def as_json(judged: Sequence[tuple[Claim, Verdict]]) -> list[dict[str, Any]]:
+def as_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
     """The content of claims.json."""
     return [
         {
@@ -32,10 +28,27 @@ def as_json(judged: Sequence[tuple[Claim, Verdict]]) -> list[dict[str, Any]]:
             "statement": claim.statement,
             "place": claim.place,
             "rule": claim.rule,
+            "rule_sha256": claim.registered.sha256 if claim.registered else None,
+            "max_seeds": claim.registered.at_most if claim.registered else None,
+            "registration": result.registration,
             "verdict": verdict.outcome,
             "reason": verdict.reason,
-            "evidence": [{"label": one.label, **asdict(one.value), "unit": one.unit} for one in verdict.evidence],
+            "condition": verdict.condition or None,
+            "effect": _number(verdict.effect) if verdict.effect else None,
+            "fragility": result.fragility,
+            "would_change": verdict.would_change,
+            "p_value": verdict.p_value,
+            "p_adjusted": result.p_adjusted,
+            "evidence": [_number(one) for one in verdict.evidence],
             "runs": list(verdict.runs),
+            "failure": result.failure,
         }
-        for claim, verdict in judged
+        for result in results
+        for claim, verdict in [(result.claim, result.verdict)]
     ]
+
+
+def _number(evidence: Evidence) -> dict[str, Any]:
+    names = ("mean", "low", "high", "num_seeds", "num_missing")
+    numbers = {name: getattr(evidence.value, name) for name in names}
+    return {"label": evidence.label, **numbers, "unit": evidence.unit}

@@ -1,94 +1,86 @@
 """Figure 1: what mini-batch noise does to the answer, and what the penalty does about it."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from reports.evidence import (
-    SAME_MEAN,
-    SAME_WIDTH,
-    Question,
-    Setting,
-    estimate,
-    every,
-    guarded,
-    interval,
-    lies_below,
-    lies_within,
-    negated,
-    settings,
-    some,
-    unanimous,
-    verdict,
-)
-from reports.parts import Claim, Evidence, Verdict
-from reports.study import StudyResults
+from records.display import format_estimate, format_settings
+from records.setting import Setting
+from records.study import StudyResults
+from reports.claims.rules import RULES, Rule
+from reports.evidence import settings
+from reports.questions import Answer, Question, all_hold, answers_of, lies_below, lies_within
+from reports.types import NOT_REPRODUCED, REPRODUCED, Claim, Evidence, Verdict
+from reports.verdicts import Part, guarded, judge_parts
+
+#: What the settings of Fig. 1 share.
+FIXED = ("batch_size", "weight", "preconditioner")
+#: The paper's estimate, and the same with the finite-population factor.
+ESTIMATED = ["batches", "batches_finite"]
 
 
-def _width(setting: Setting, name: str) -> Evidence:
-    return Evidence(f"sd ratio to the exact posterior, {name}", estimate(setting, "sd_ratio"))
+def is_right(setting: Setting, name: str, rule: Rule) -> tuple[Question, Question]:
+    """Has the predictive band the width and the place of the exact one?"""
+    width = Evidence(f"sd ratio to the exact posterior, {name}", setting.estimate("sd_ratio"))
+    place = Evidence(f"error of the mean, {name}", setting.bias(), "exact sd")
+    return lies_within(width, 1 - rule["width"], 1 + rule["width"]), lies_below(place, rule["place"])
 
 
-def _place(setting: Setting, name: str) -> Evidence:
-    return Evidence(f"error of the mean, {name}", estimate(setting, "mean_error"), "exact sd")
+def _is_wrong(name: str, questions: Sequence[Question]) -> Part:
+    """One of the two suffices."""
+    right = all_hold(answers_of(questions))
+    return Part(name, tuple(questions), Answer(right.p_no, right.p_yes))
 
 
-def _is_same_width(evidence: Evidence) -> Question:
-    return lies_within(evidence, 1 - SAME_WIDTH, 1 + SAME_WIDTH)
+def _widths(found: Sequence[Setting]) -> str:
+    return ", ".join(f"{format_estimate(one.estimate('sd_ratio'))} with {_named(one)}" for one in found)
+
+
+def _named(setting: Setting) -> str:
+    return format_settings(setting, *FIXED)
 
 
 @guarded
 def _naive_is_biased(study: StudyResults) -> Verdict:
+    rule = RULES[1]
     found = settings(study, variant="linear", method="naive", batch_size=2, weight="data")
-    widths = [_is_same_width(_width(one, f"naive, step {one['step_size']:g}")) for one in found]
-    places = [lies_below(_place(one, f"naive, step {one['step_size']:g}"), SAME_MEAN) for one in found]
-    biased = [some([negated(width).holds, negated(place).holds]) for width, place in zip(widths, places, strict=True)]
-    numbers = ", ".join(
-        f"{interval(width.evidence.value)} at step {one['step_size']:g}"
-        for one, width in zip(found, widths, strict=True)
-    )
-    return verdict(
-        [*map(negated, widths), *map(negated, places)],
+    parts = [_is_wrong(f"with {_named(one)}", is_right(one, f"naive, {_named(one)}", rule)) for one in found]
+    return judge_parts(
+        parts,
         found,
-        holds=unanimous(biased),
+        numbers=f"the ratio of the predictive sd to the exact one is {_widths(found)}",
         conclusions={
-            True: f"Without the penalty the predictive sd is not the exact one: its ratio to it is {numbers}.",
-            False: f"Without the penalty the band is the exact one all the same: ratio of the sd {numbers}.",
+            REPRODUCED: "Without the penalty the band is not the exact one",
+            NOT_REPRODUCED: "Without the penalty the band is the exact one all the same",
         },
+        alpha=rule.alpha,
     )
 
 
 @guarded
 def _penalty_removes_the_bias(study: StudyResults) -> Verdict:
+    rule = RULES[2]
     wanted: dict[str, Any] = {"variant": "linear", "method": "pbnn", "batch_size": 2, "weight": "data"}
-    known = min(settings(study, **wanted, variance="oracle"), key=lambda one: (one["step_size"], one["label"]))
-    estimates = settings(study, **wanted, variance="batches")
-    estimated = max(estimates, key=lambda one: (one["num_batches"], -one["step_size"], one["label"]))
-    questions, numbers = [], []
-    for one, name in ((known, "variance known"), (estimated, f"variance from M = {estimated['num_batches']}")):
-        width, place = _width(one, name), _place(one, name)
-        questions += [_is_same_width(width), lies_below(place, SAME_MEAN)]
-        numbers.append(
-            f"sd {interval(width.value)} of the exact one and mean off by {interval(place.value)} sd with the {name}"
-        )
-    others = [one for one in estimates if one is not estimated]
-    fewer = [
-        f"{interval(estimate(one, 'sd_ratio'))} with M = {one['num_batches']}, step {one['step_size']:.2g}"
-        for one in others
-        if _is_same_width(_width(one, "")).holds is not True
+    known = settings(study, **wanted, variance="oracle")
+    estimates = settings(study, **wanted, variance=ESTIMATED)
+    parts = [
+        Part.of(
+            "with the variance known",
+            *(question for one in known for question in is_right(one, f"variance known, {_named(one)}", rule)),
+        ),
+        *(
+            Part.of(f"with {_named(one)}", *is_right(one, f"variance estimated, {_named(one)}", rule))
+            for one in estimates
+        ),
     ]
-    limits = f" Not so with a variance from fewer mini-batches: sd {', '.join(fewer)}." if fewer else ""
-    return verdict(
-        questions,
-        [known, *estimates],
-        holds=every(question.holds for question in questions),
+    return judge_parts(
+        parts,
+        [*known, *estimates],
+        numbers=f"the ratio of the predictive sd to the exact one is {_widths(known)}; {_widths(estimates)}",
         conclusions={
-            True: f"With the penalty the band is the exact one: {'; '.join(numbers)}.{limits}",
-            False: f"Some bias is left: {'; '.join(numbers)}.",
+            REPRODUCED: "With the penalty the band is the exact one",
+            NOT_REPRODUCED: "Some bias is left",
         },
-        more=[
-            part(one, f"variance from M = {one['num_batches']}, step {one['step_size']:g}")
-            for one in others
-            for part in (_width, _place)
-        ],
+        alpha=rule.alpha,
     )
 
 
@@ -97,19 +89,16 @@ BIAS = (
         id=1,
         statement="A chain that takes a mini-batch's loss difference for the full one samples the wrong distribution.",
         place='Section "Biased Posterior Sampling Because Of Mini-Batches"; Fig. 1 (figure: penalty_linear_regression)',
-        rule="linear, naive, n = 2, w = N: at every step size the 95 % interval of the sd ratio to the exact "
-        f"posterior lies outside 1 ± {SAME_WIDTH}, or that of the mean's error above {SAME_MEAN} sd. Not "
-        "reproduced if at every step size both lie inside.",
+        rule=RULES[1].text,
         judge=_naive_is_biased,
+        registered=RULES[1],
     ),
     Claim(
         id=2,
         statement="Half the loss difference's variance as a penalty removes this bias, at the same mini-batch size.",
         place='Section "Noise Penalty Theory", equation: random walk penalty acceptance; Fig. 1; Algorithm 1',
-        rule="linear, pbnn, n = 2, w = N, once with the variance known (as the theory asks) and once estimated "
-        "from the largest M of the study (as Algorithm 1 does): both times the intervals of the sd ratio lie "
-        f"within 1 ± {SAME_WIDTH} and of the mean's error below {SAME_MEAN} sd. Not reproduced if one lies "
-        "outside.",
+        rule=RULES[2].text,
         judge=_penalty_removes_the_bias,
+        registered=RULES[2],
     ),
 )

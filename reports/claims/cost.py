@@ -5,25 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from metrics.seeds import Estimate, mean_over_seeds
-from reports.evidence import (
-    Question,
-    Setting,
-    ended_well,
-    every,
-    guarded,
-    interval,
-    lies_below,
-    settings,
-    sweeps,
-    verdict,
-)
-from reports.parts import Claim, Evidence, NothingToShow, Verdict
-from reports.study import StudyResults
-
-#: A cost that grows as N^0.1 gains a quarter with ten times the data; a pass over the data has the exponent 1.
-FLAT = 0.1
-#: Data sets closer than this say little about growth.
-MIN_RANGE = 10
+from records.display import format_estimate, format_name, method_name
+from records.setting import Setting, sweeps
+from records.study import StudyResults
+from reports.claims.rules import RULES
+from reports.evidence import ended_well, settings
+from reports.questions import Question, lies_below
+from reports.types import NOT_REPRODUCED, REPRODUCED, Claim, Evidence, NothingToShow, Verdict
+from reports.verdicts import Part, guarded, judge_parts
 
 #: All that a step's cost depends on besides N.
 SAME_WORK = (
@@ -41,7 +30,7 @@ SAME_WORK = (
 )
 
 
-def _growth(sweep: Sequence[Setting], column: str) -> Estimate:
+def growth(sweep: Sequence[Setting], column: str) -> Estimate:
     """Exponent b of cost ~ N^b, seed by seed: the slope of the log cost over log N."""
     slopes: dict[int, float | None] = {}
     values = [(np.log(float(one["num_points"])), one.values(column)) for one in sweep]
@@ -54,46 +43,46 @@ def _growth(sweep: Sequence[Setting], column: str) -> Estimate:
 
 def _over_data(found: Sequence[Setting]) -> list[list[Setting]]:
     wide = sweeps(found, "num_points", SAME_WORK)
-    return [sweep for sweep in wide if sweep[-1]["num_points"] >= MIN_RANGE * sweep[0]["num_points"]]
+    return [sweep for sweep in wide if sweep[-1]["num_points"] >= RULES[11]["min_range"] * sweep[0]["num_points"]]
 
 
 @guarded
 def _step_does_not_grow(study: StudyResults) -> Verdict:
+    rule = RULES[11]
     found = _over_data([one for one in settings(study, ended_well, method="pbnn") if one["variance"] != "oracle"])
     if not found:
         raise NothingToShow(
-            f"Missing runs: {study.name} has no pbnn setting on one task at two N that differ by a factor of "
-            f"{MIN_RANGE} or more; the study scaling has such runs"
+            f"Missing runs: {study.name} has no PBNN setting on one task at two N that differ by a factor of "
+            f"{rule['min_range']:g} or more; the study scaling has such runs"
         )
     evaluations = [_asked(sweep, "log_step_evaluations", "evaluations") for sweep in found]
-    seconds = [_asked(sweep, "log_step_seconds", "time") for sweep in found]
-    questions = [*evaluations, *seconds]
+    seconds = [_asked(sweep, "log_step_cpu", "processor time") for sweep in found]
     contrast = _full_data(study)
     first, sizes = found[0], [one["num_points"] for one in found[0]]
     numbers = (
-        f"from N = {sizes[0]:,} to {sizes[-1]:,} on {first[0]['task']}, time grows as N to the power of "
-        + "; ".join(interval(one.evidence.value) for one in seconds)
-        + f", evaluations to the power of {interval(evaluations[0].evidence.value)}"
-        + "".join(f"; {one.label} {interval(one.value)}" for one in contrast[:1])
+        f"from N = {sizes[0]:,} to {sizes[-1]:,} on {first[0]['task']}, evaluations grow as N to the power of "
+        f"{format_estimate(evaluations[0].evidence.value)}, processor time to the power of "
+        + "; ".join(format_estimate(one.evidence.value) for one in seconds)
+        + "".join(f"; {one.label} {format_estimate(one.value)}" for one in contrast[:1])
     )
-    return verdict(
-        questions,
+    return judge_parts(
+        [Part.of("in evaluations", *evaluations), Part.of("in processor time", *seconds)],
         [one for sweep in found for one in sweep],
-        holds=every(question.holds for question in questions),
+        numbers=numbers,
         conclusions={
-            True: f"A step costs nearly the same however many data there are: {numbers}.",
-            False: f"A step costs more with more data: {numbers}.",
+            REPRODUCED: "A step costs nearly the same however many data there are",
+            NOT_REPRODUCED: "A step costs more with more data",
         },
+        effect=seconds[0].evidence,
         more=contrast,
+        alpha=rule.alpha,
     )
 
 
 def _asked(sweep: Sequence[Setting], column: str, name: str) -> Question:
     one = sweep[0]
-    label = (
-        f"growth exponent of a step's {name}, pbnn n = {one['batch_size']}, M = {one['num_batches']}, {one['backend']}"
-    )
-    return lies_below(Evidence(label, _growth(sweep, column)), FLAT)
+    label = f"growth exponent of a step's {name}, {format_name(one, 'step_size', 'preconditioner')}, {one['backend']}"
+    return lies_below(Evidence(label, growth(sweep, column)), RULES[11]["flat"])
 
 
 def _full_data(study: StudyResults) -> list[Evidence]:
@@ -104,8 +93,8 @@ def _full_data(study: StudyResults) -> list[Evidence]:
         return []
     return [
         Evidence(
-            f"growth exponent of a step's time, {sweep[0]['method']}, {sweep[0]['backend']}",
-            _growth(sweep, "log_step_seconds"),
+            f"growth exponent of a step's processor time, {method_name(sweep[0]['method'])}, {sweep[0]['backend']}",
+            growth(sweep, "log_step_cpu"),
         )
         for sweep in found
     ]
@@ -116,10 +105,8 @@ COST = (
         id=11,
         statement="A step of the penalty method reads n M points, so its cost does not grow with the data.",
         place='Abstract; Introduction; Section "Penalty Bayesian Neural Network Posterior Sampling Algorithm"',
-        rule=f"pbnn settings on one task whose N differs by a factor of {MIN_RANGE} or more and all else is equal: "
-        f"the exponent of N in the time and in the evaluations of a step lies below {FLAT} (a quarter more for "
-        "ten times the data). Not reproduced if one lies above. Chains need not have converged: a step costs the "
-        "same wherever it starts.",
+        rule=RULES[11].text,
         judge=_step_does_not_grow,
+        registered=RULES[11],
     ),
 )

@@ -2,48 +2,39 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
 
-from metrics.seeds import Estimate, mean_over_seeds
-from reports.evidence import (
-    Setting,
-    difference,
-    estimate,
-    every,
-    guarded,
-    interval,
-    lies_above,
-    lies_below,
-    required_sweeps,
-    settings,
-    sweeps,
-    verdict,
-    widened,
-)
-from reports.parts import Claim, Evidence, NothingToShow, Verdict
-from reports.study import StudyResults
+from metrics.seeds import Estimate
+from records.display import SYMBOLS, format_estimate, format_number, format_setting, format_settings, format_value
+from records.setting import Setting, sweeps
+from records.study import StudyResults
+from reports.claims.rules import RULES
+from reports.evidence import required_sweeps, settings
+from reports.questions import all_hold, answers_of, lies_above, lies_below, lies_within
+from reports.types import NOT_REPRODUCED, REPRODUCED, Claim, Evidence, NothingToShow, Verdict
+from reports.verdicts import Part, guarded, judge_parts, verdict
 
 #: What a sweep over n or M holds fixed; the target among them.
 TARGET_AND_PROPOSAL = ("variant", "target_weight", "step_size", "preconditioner")
+#: Settings that a condition need not name.
+PLAIN_SETTINGS = ("weight", "preconditioner")
 
 
-def _steps(sweep: Sequence[Setting], over: str, symbol: str, column: str, name: str) -> Iterator[Evidence]:
+def _steps(sweep: Sequence[Setting], over: str, column: str, name: str) -> Iterator[Evidence]:
     """The change of a column from each setting of a sweep to the next."""
     for smaller, larger in pairwise(sweep):
-        where = f"{larger['variant']}, {symbol} = {smaller[over]} to {larger[over]}"
-        yield Evidence(f"change of {name}, {where}", difference(larger, smaller, column))
+        where = f"{larger['variant']}, {format_setting(smaller, over)} to {larger[over]}"
+        yield Evidence(f"change of {name}, {where}", larger.difference(smaller, column))
 
 
-def _course(sweep: Sequence[Setting], over: str, symbol: str, column: str) -> str:
+def _course(sweep: Sequence[Setting], over: str, column: str) -> str:
     """``linear: 0.31, 0.45, 0.60 for n = 2, 5, 10``"""
-    means = ", ".join(f"{estimate(one, column).mean:.2g}" for one in sweep)
-    return f"{sweep[0]['variant']}: {means} for {symbol} = {', '.join(str(one[over]) for one in sweep)}"
+    means = ", ".join(format_number(one.mean(column), 2) for one in sweep)
+    return f"{sweep[0]['variant']}: {means} for {SYMBOLS[over]} = {', '.join(str(one[over]) for one in sweep)}"
 
 
-def _courses(found: Iterable[Sequence[Setting]], over: str, symbol: str, column: str) -> str:
-    return "; ".join(_course(sweep, over, symbol, column) for sweep in found)
+def _courses(found: Iterable[Sequence[Setting]], over: str, column: str) -> str:
+    return "; ".join(_course(sweep, over, column) for sweep in found)
 
 
 @guarded
@@ -52,12 +43,10 @@ def _acceptance_rises_with_n(study: StudyResults) -> Verdict:
     same = (*TARGET_AND_PROPOSAL, "num_batches", "variance")
     found = required_sweeps(candidates, "batch_size", same)
     acceptance = [
-        lies_above(step, 0)
-        for sweep in found
-        for step in _steps(sweep, "batch_size", "n", "acceptance_rate", "acceptance")
+        lies_above(step, 0) for sweep in found for step in _steps(sweep, "batch_size", "acceptance_rate", "acceptance")
     ]
     variance = [
-        lies_below(step, 0) for sweep in found for step in _steps(sweep, "batch_size", "n", "log_variance", "log σ²")
+        lies_below(step, 0) for sweep in found for step in _steps(sweep, "batch_size", "log_variance", "log σ²")
     ]
     # With w = n the target moves with n. The claim is not about that; what happens then is shown beside it.
     moving = sweeps(
@@ -65,20 +54,21 @@ def _acceptance_rises_with_n(study: StudyResults) -> Verdict:
         "batch_size",
         ("variant", "step_size", "preconditioner", "num_batches"),
     )
-    numbers = _courses(found, "batch_size", "n", "acceptance_rate")
+    numbers = _courses(found, "batch_size", "acceptance_rate")
     return verdict(
         [*acceptance, *variance],
         [one for sweep in found for one in sweep],
-        holds=every(question.holds for question in [*acceptance, *variance]),
+        holds=all_hold(answers_of([*acceptance, *variance])),
+        alpha=RULES[3].alpha,
         conclusions={
             True: f"Acceptance rises and σ² falls at every increase of n ({numbers}).",
             False: f"Acceptance or σ² goes the other way somewhere (acceptance {numbers}).",
         },
         more=[
             Evidence(
-                f"acceptance where the target moves with n, {one['variant']}, n = {one['batch_size']}, "
-                f"M = {one['num_batches']}",
-                estimate(one, "acceptance_rate"),
+                f"acceptance where the target moves with n, {one['variant']}, "
+                f"{format_setting(one, 'batch_size')}, {format_setting(one, 'num_batches')}",
+                one.estimate("acceptance_rate"),
             )
             for sweep in moving
             for one in sweep
@@ -87,7 +77,7 @@ def _acceptance_rises_with_n(study: StudyResults) -> Verdict:
 
 
 def _batch_sweeps(study: StudyResults) -> list[list[Setting]]:
-    """pbnn with the paper's estimate of the variance, M alone varied."""
+    """PBNN with the paper's estimate of the variance, M alone varied."""
     same = (*TARGET_AND_PROPOSAL, "batch_size")
     return required_sweeps(settings(study, method="pbnn", variance="batches"), "num_batches", same)
 
@@ -96,13 +86,14 @@ def _batch_sweeps(study: StudyResults) -> list[list[Setting]]:
 def _variance_falls_with_m(study: StudyResults) -> Verdict:
     found = _batch_sweeps(study)
     questions = [
-        lies_below(step, 0) for sweep in found for step in _steps(sweep, "num_batches", "M", "log_variance", "log σ²")
+        lies_below(step, 0) for sweep in found for step in _steps(sweep, "num_batches", "log_variance", "log σ²")
     ]
-    numbers = _courses(found, "num_batches", "M", "mean_variance")
+    numbers = _courses(found, "num_batches", "mean_variance")
     return verdict(
         questions,
         [one for sweep in found for one in sweep],
-        holds=every(question.holds for question in questions),
+        holds=all_hold(answers_of(questions)),
+        alpha=RULES[4].alpha,
         conclusions={
             True: f"σ² falls at every increase of M ({numbers}).",
             False: f"σ² does not fall at every increase of M ({numbers}).",
@@ -110,20 +101,11 @@ def _variance_falls_with_m(study: StudyResults) -> Verdict:
         more=[
             Evidence(
                 f"change of log σ² per log M, {sweep[0]['variant']}; the mean of M independent batches has -1",
-                _over(
-                    difference(sweep[-1], sweep[0], "log_variance"),
-                    math.log(sweep[-1]["num_batches"] / sweep[0]["num_batches"]),
-                ),
+                _per_log(sweep, "log_variance"),
             )
             for sweep in found
         ],
     )
-
-
-def _over(value: Estimate, divisor: float) -> Estimate:
-    """An estimate in another, positive, unit."""
-    mean, low, high = (None if end is None else end / divisor for end in (value.mean, value.low, value.high))
-    return Estimate(mean, low, high, value.num_seeds, value.num_missing)
 
 
 @guarded
@@ -132,38 +114,47 @@ def _penalty_costs_acceptance(study: StudyResults) -> Verdict:
     costs = []
     for sweep in found:
         fewest, most = sweep[0], sweep[-1]
-        where = f"{fewest['variant']}, M = {fewest['num_batches']}"
-        costs.append(lies_above(Evidence(f"acceptance lost, {where}", estimate(fewest, "acceptance_cost")), 0))
-        more = f"acceptance lost, {where} more than M = {most['num_batches']}"
-        costs.append(lies_above(Evidence(more, difference(fewest, most, "acceptance_cost")), 0))
+        where = f"{fewest['variant']}, {format_setting(fewest, 'num_batches')}"
+        costs.append(lies_above(Evidence(f"acceptance lost, {where}", fewest.estimate("acceptance_cost")), 0))
+        more = f"acceptance lost, {where} more than {format_setting(most, 'num_batches')}"
+        costs.append(lies_above(Evidence(more, fewest.difference(most, "acceptance_cost")), 0))
     with_and_without = _pairs(study)
     pairs = [
         lies_above(
             Evidence(
-                f"Acceptance without the penalty minus with it, {naive['variant']}, "
-                f"n = {naive['batch_size']}, M = 1, step {naive['step_size']:.2g}",
-                difference(naive, penalised, "acceptance_rate"),
+                f"Acceptance without the penalty minus with it, {naive['variant']}, {format_settings(naive)}",
+                naive.difference(penalised, "acceptance_rate"),
             ),
             0,
         )
         for naive, penalised in with_and_without
     ]
     questions = [*costs, *pairs]
-    numbers = _courses(found, "num_batches", "M", "acceptance_cost")
+    numbers = _courses(found, "num_batches", "acceptance_cost")
     return verdict(
         questions,
         [one for group in [*found, *with_and_without] for one in group],
-        holds=every(question.holds for question in questions),
+        holds=all_hold(answers_of(questions)),
+        alpha=RULES[5].alpha,
         conclusions={
             True: f"Acceptance is lost against the exact rule, most of it where σ² is largest ({numbers})."
-            + "".join(f" {pair.evidence.label}: {interval(pair.evidence.value)}." for pair in pairs),
+            + "".join(f" {pair.evidence.label}: {format_estimate(pair.evidence.value)}." for pair in pairs),
             False: f"Acceptance is not always lost to the noise and its penalty (lost: {numbers}).",
         },
+        more=[
+            Evidence(f"{name}, {one['variant']}, {format_settings(one)}", value)
+            for sweep in found
+            for one in sweep
+            for name, value in (
+                ("acceptance over that of the exact rule", one.estimate("acceptance_kept")),
+                ("2Φ(−σ/2), which theory has where nothing else decides", one.estimate("acceptance_in_theory")),
+            )
+        ],
     )
 
 
 def _pairs(study: StudyResults) -> list[tuple[Setting, Setting]]:
-    """naive and pbnn at one mini-batch, the same but for the penalty; none where the study lacks one of them."""
+    """naive and PBNN at one mini-batch, the same but for the penalty; none where the study lacks one of them."""
     try:
         penalised = settings(study, method="pbnn", num_batches=1)
         naive = settings(study, method="naive", num_batches=1)
@@ -180,105 +171,144 @@ def _pairs(study: StudyResults) -> list[tuple[Setting, Setting]]:
 # Normality
 
 
-class Departure(NamedTuple):
-    """How far noise is from normal, with the standard error that the audited steps leave."""
-
-    value: float
-    error: float
-
-
-def _departures(pooled: Sequence[Setting]) -> dict[int, Departure]:
-    """Departure from normality of the noise of these runs, by seed.
-
-    skewness²/6 + excess kurtosis²/24, what the test of Jarque and Bera multiplies with the number of steps S. That
-    product, summed over runs, follows χ² with 2 degrees of freedom a run, with the non-centrality S × departure: so
-    chance can be taken off.
-    """
-    columns = ("audit_noise_skewness", "audit_noise_excess_kurtosis", "audit_num_steps")
-    found = {}
-    for seed in sorted({row["seed"] for setting in pooled for row in setting.rows}):
-        statistic, freedom, steps = 0.0, 0, 0
-        for setting in pooled:
-            skewness, kurtosis, count = (setting.values(column).get(seed) for column in columns)
-            if skewness is not None and kurtosis is not None and count is not None:
-                statistic += count * (skewness**2 / 6 + kurtosis**2 / 24)
-                freedom, steps = freedom + 2, steps + int(count)
-        if steps:
-            spread = math.sqrt(2 * (freedom + 2 * max(0.0, statistic - freedom)))
-            found[seed] = Departure((statistic - freedom) / steps, spread / steps)
-    return found
-
-
-def _mean(found: Sequence[dict[int, Departure]]) -> Estimate:
-    """Mean over tasks and seeds; the interval is that over them or that of the audited steps, whichever is wider.
-
-    Data sets differ in their noise, which the steps of a few of them cannot tell. One seed gets no interval.
-    """
-    every_one = dict(enumerate(one for by_seed in found for one in by_seed.values()))
-    seeds = {seed for by_seed in found for seed in by_seed}
-    if not seeds:
-        raise NothingToShow("Missing runs: the audit has no loss differences to look at")
-    over_all = mean_over_seeds({place: one.value for place, one in every_one.items()})
-    value = widened(over_all, {place: one.error for place, one in every_one.items()})
-    if len(seeds) == 1:
-        value = replace(value, low=None, high=None)
-    return replace(value, num_seeds=len(seeds))
-
-
-def _fall(far: dict[int, Departure], near: dict[int, Departure]) -> dict[int, Departure]:
-    return {
-        seed: Departure(far[seed].value - near[seed].value, math.hypot(far[seed].error, near[seed].error))
-        for seed in sorted(far.keys() & near.keys())
-    }
+@guarded
+def _difference_becomes_normal(study: StudyResults) -> Verdict:
+    found = _batch_sweeps(study)
+    questions = [
+        lies_below(step, 0) for sweep in found for step in _steps(sweep, "num_batches", "log_skewness", "log skewness")
+    ]
+    numbers = _courses(found, "num_batches", "audit_delta_skewness")
+    slopes = [
+        Evidence(
+            f"slope of log skewness over log M, {sweep[0]['variant']}; the mean of M independent batches has -1/2",
+            _per_log(sweep, "log_skewness"),
+        )
+        for sweep in found
+    ]
+    return verdict(
+        questions,
+        [one for sweep in found for one in sweep],
+        holds=all_hold(answers_of(questions)),
+        conclusions={
+            True: f"The noise is nearer to normal at every increase of M: RMS skewness {numbers}; slope over log M "
+            + ", ".join(
+                f"{format_estimate(one.value)} ({sweep[0]['variant']})"
+                for one, sweep in zip(slopes, found, strict=True)
+            )
+            + ".",
+            False: f"The noise is not nearer to normal at every increase of M: RMS skewness {numbers}.",
+        },
+        more=[
+            *slopes,
+            *(
+                Evidence(f"{name}, {one['variant']}, {format_settings(one)}", one.estimate(column))
+                for column, name in (
+                    ("audit_delta_skewness", "RMS skewness of the loss difference"),
+                    ("audit_delta_excess_kurtosis", "RMS excess kurtosis of the loss difference"),
+                )
+                for sweep in found
+                for one in sweep
+            ),
+        ],
+        effect=slopes[0],
+        alpha=RULES[12].alpha,
+    )
 
 
-def _batches_in_delta(setting: Setting) -> int:
-    """M of the loss difference that decides: ``single`` looks at one mini-batch of its M."""
-    return 1 if setting["variance"] == "single" else int(setting["num_batches"])
+def _per_log(sweep: Sequence[Setting], column: str) -> Estimate:
+    """Change of a logarithm for each e-fold of M, from the smallest to the largest."""
+    folds = math.log(sweep[-1]["num_batches"] / sweep[0]["num_batches"])
+    return sweep[-1].difference(sweep[0], column).scaled(1 / folds)
 
 
-def _by_batches(study: StudyResults) -> list[dict[int, list[Setting]]]:
-    """Settings by the M of their loss difference, for each target, proposal and n, whatever the acceptance rule."""
-    groups: dict[tuple[object, ...], dict[int, list[Setting]]] = {}
-    for setting in settings(study, method=["pbnn", "pbnn_corrected", "naive"]):
-        key = tuple(setting[name] for name in (*TARGET_AND_PROPOSAL, "batch_size"))
-        groups.setdefault(key, {}).setdefault(_batches_in_delta(setting), []).append(setting)
-    found = [dict(sorted(group.items())) for group in groups.values() if len(group) > 1]
-    if not found:
-        raise NothingToShow("Missing runs: no two converged settings with a loss difference differ in M alone")
-    return sorted(found, key=lambda group: next(iter(group.values()))[0]["run"])
+# The estimate of the variance
 
 
 @guarded
-def _difference_becomes_normal(study: StudyResults) -> Verdict:
-    groups = _by_batches(study)
-    far = [_departures(group[min(group)]) for group in groups]
-    near = [_departures(group[max(group)]) for group in groups]
-    fall = lies_above(
-        Evidence("departure from normal, smallest M minus largest", _mean(list(map(_fall, far, near)))), 0
-    )
-    everywhere = [
-        Evidence(
-            f"departure from normal, {members[0]['variant']}, n = {members[0]['batch_size']}, M = {num_batches}",
-            _mean([_departures(members)]),
+def _variance_varies_more_than_its_estimate(study: StudyResults) -> Verdict:
+    found = [one for sweep in _batch_sweeps(study) for one in sweep if one.has("variance_dominance")]
+    if not found:
+        raise NothingToShow("Missing runs: no audit tells the spread of σ² from the noise of its estimate")
+    parts = [
+        Part.of(
+            f"on {one['variant']} with {format_settings(one, *PLAIN_SETTINGS)}",
+            lies_above(
+                Evidence(
+                    f"relative spread of σ² minus that of its estimate, {one['variant']}, {format_settings(one)}",
+                    one.estimate("variance_dominance"),
+                ),
+                0,
+            ),
         )
-        for group in groups
-        for num_batches, members in group.items()
+        for one in found
     ]
-    numbers = (
-        f"{interval(_mean(far))} at the smallest M, {interval(_mean(near))} at the largest, paired difference "
-        f"{interval(fall.evidence.value)}"
+    numbers = "; ".join(
+        f"{one['variant']} {format_settings(one, *PLAIN_SETTINGS)} "
+        f"{format_number(one.mean('audit_spread_variance'), 2)} and {format_number(one.mean('audit_spread_noise'), 2)}"
+        for one in found
     )
-    return verdict(
-        [fall],
-        [one for group in groups for members in group.values() for one in members],
-        holds=fall.holds,
+    return judge_parts(
+        parts,
+        found,
+        numbers=f"relative spread of σ² over moves, and of its estimate: {numbers}",
         conclusions={
-            True: f"The noise is nearer to normal with more mini-batches: skewness²/6 + kurtosis²/24 is {numbers}.",
-            False: f"The noise is no nearer to normal with more mini-batches: skewness²/6 + kurtosis²/24 is {numbers}.",
+            REPRODUCED: "σ² varies more over moves than its estimate is uncertain",
+            NOT_REPRODUCED: "The estimate of σ² is more uncertain than σ² varies over moves",
         },
-        more=everywhere,
+        alpha=RULES[14].alpha,
     )
+
+
+@guarded
+def _correction_keeps_balance(study: StudyResults) -> Verdict:
+    rule = RULES[16]
+    plain = settings(study, method="pbnn", variance="batches")
+    pairs = [
+        (one, other)
+        for one in settings(study, method="pbnn_corrected")
+        for other in plain
+        if all(one[name] == other[name] for name in (*TARGET_AND_PROPOSAL, "batch_size", "num_batches"))
+    ]
+    if not pairs:
+        raise NothingToShow("Missing runs: no setting of pbnn_corrected has its like without the correction")
+    parts = [
+        Part.of(
+            f"on {one['variant']} with {format_settings(one, *PLAIN_SETTINGS)}, "
+            f"σ² = {format_number(one.mean('mean_variance'), 2)}",
+            lies_within(
+                Evidence(
+                    f"detailed-balance residual with the correction, {_where(one)}",
+                    one.estimate("audit_balance_residual"),
+                ),
+                -rule["balanced"],
+                rule["balanced"],
+            ),
+        )
+        for one, _ in pairs
+    ]
+    numbers = "; ".join(
+        f"{_where(one)} {format_value(one, 'audit_balance_residual')} with the correction, "
+        f"{format_value(other, 'audit_balance_residual')} without"
+        for one, other in pairs
+    )
+    return judge_parts(
+        parts,
+        [one for pair in pairs for one in pair],
+        numbers=f"detailed-balance residual: {numbers}",
+        conclusions={
+            REPRODUCED: "The correction keeps detailed balance",
+            NOT_REPRODUCED: "The correction does not keep detailed balance",
+        },
+        more=[
+            Evidence(f"detailed-balance residual without it, {_where(other)}", other.estimate("audit_balance_residual"))
+            for _, other in pairs
+        ],
+        alpha=rule.alpha,
+    )
+
+
+def _where(setting: Setting) -> str:
+    return f"{setting['variant']}, {format_settings(setting)}"
 
 
 NOISE = (
@@ -286,36 +316,48 @@ NOISE = (
         id=3,
         statement="Larger mini-batches make the loss difference less noisy, and so more moves are accepted.",
         place='Section "Noise Penalty Theory", below equation: noisy averaged A',
-        rule="pbnn settings that differ in n alone and have the same target, M, step and estimate of the variance: "
-        "from each n to the next, the paired difference of the acceptance lies above 0 and that of log σ² "
-        "below. Not reproduced if one lies on the other side.",
+        rule=RULES[3].text,
         judge=_acceptance_rises_with_n,
+        registered=RULES[3],
     ),
     Claim(
         id=4,
         statement="The variance of the averaged loss difference falls as it is averaged over more mini-batches.",
         place='Section "Large Number Of Mini-Batches M Scenario", equation: empirical average over the loss difference',
-        rule="pbnn settings that differ in M alone: from each M to the next, the paired difference of log σ² lies "
-        "below 0. Not reproduced if one lies above.",
+        rule=RULES[4].text,
         judge=_variance_falls_with_m,
+        registered=RULES[4],
     ),
     Claim(
         id=5,
         statement="The penalty is paid for in acceptance, the more the larger the variance of the loss difference.",
         place='Section "Noise Penalty Theory", below equation: random walk penalty acceptance; Conclusion',
-        rule="Acceptance of the exact rule minus pbnn's on the same audited proposals: at the smallest M of a "
-        "sweep it lies above 0, and above that of the largest M; and wherever naive and pbnn differ in the "
-        "penalty alone, naive accepts more. Not reproduced if one of these lies on the other side.",
+        rule=RULES[5].text,
         judge=_penalty_costs_acceptance,
+        registered=RULES[5],
     ),
     Claim(
         id=12,
         statement="The averaged loss difference becomes normally distributed as the number of mini-batches grows.",
         place='Section "Large Number Of Mini-Batches M Scenario", equation: empirical average over the loss difference',
-        rule="Audited noise, standardised with its true variance, of runs that differ in M alone (naive and pbnn "
-        "alike): skewness²/6 + excess kurtosis²/24, less what chance gives, is larger at the smallest M than at "
-        "the largest; the interval is that over tasks and seeds, or that of the audited steps if it is wider. Not "
-        "reproduced if it is smaller.",
+        rule=RULES[12].text,
         judge=_difference_becomes_normal,
+        registered=RULES[12],
+    ),
+    Claim(
+        id=14,
+        statement="The variance of the loss difference varies more from move to move than its estimate is uncertain.",
+        place='Section "Large Number Of Mini-Batches M Scenario", below equation: chi-squared',
+        rule=RULES[14].text,
+        judge=_variance_varies_more_than_its_estimate,
+        registered=RULES[14],
+    ),
+    Claim(
+        id=16,
+        statement="A correction of the penalty accounts for a variance that is estimated from few mini-batches.",
+        place='Section "Noise Penalty Theory", last paragraph; Section "Large Number Of Mini-Batches M Scenario"',
+        rule=RULES[16].text,
+        judge=_correction_keeps_balance,
+        registered=RULES[16],
     ),
 )

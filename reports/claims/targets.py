@@ -6,179 +6,266 @@ from typing import Any
 
 import numpy as np
 
-from metrics.seeds import Estimate, mean_over_seeds
-from reports.evidence import (
-    SAME_MEAN,
-    SAME_WIDTH,
-    Question,
-    Setting,
-    difference,
-    ended_well,
-    estimate,
-    every,
-    guarded,
-    interval,
-    lies_above,
-    lies_within,
-    negated,
-    required_sweeps,
-    settings,
-    some,
-    sweeps,
-    verdict,
-    widened,
+from implementations.infrastructure.files import Damaged
+from metrics.fidelity import sd_ratio, squared_bias
+from metrics.seeds import Estimate, mean_over_seeds, root_of_mean, widened
+from records.display import (
+    format_estimate,
+    format_name,
+    format_number,
+    format_setting,
+    format_settings,
+    format_value,
+    method_name,
 )
-from reports.parts import Claim, Evidence, NothingToShow, Verdict
-from reports.study import StudyResults
+from records.setting import Setting, sweeps
+from records.study import StudyResults
+from reports.claims.rules import RULES, Rule
+from reports.evidence import ended_well, required_sweeps, settings
+from reports.questions import Question, all_hold, answers_of, any_holds, lies_above, lies_within, negated
+from reports.types import NOT_REPRODUCED, REPRODUCED, Claim, Evidence, NothingToShow, Verdict
+from reports.verdicts import Part, guarded, judge_parts
 
 #: What a sweep over the step holds fixed.
 ALL_BUT_THE_STEP = ("batch_size", "num_batches", "target_weight", "variance", "preconditioner")
+#: The batch sizes at which targets are compared: the paper's, and one at which they lie apart.
+COMPARED = (5, 200)
 
 
-def _is_step_harmless(sweep: Sequence[Setting]) -> Question:
-    """Is the answer at the largest step that at the smallest?"""
+def _change(sweep: Sequence[Setting]) -> Evidence:
+    """What the sd ratio changes by from the smallest step to the largest."""
     small, large = sweep[0], sweep[-1]
     label = (
-        f"sd ratio of {small['method']}{' with known variance' if small['variance'] == 'oracle' else ''}, step "
-        f"{large['step_size']:g} minus {small['step_size']:g}, preconditioner {small['preconditioner']}"
+        f"sd ratio of {format_name(small, 'step_size')}, {format_setting(large, 'step_size')} minus "
+        f"{format_setting(small, 'step_size')}"
     )
-    return lies_within(Evidence(label, difference(large, small, "sd_ratio")), -SAME_WIDTH, SAME_WIDTH)
+    return Evidence(label, large.difference(small, "sd_ratio"))
+
+
+def _stays(sweep: Sequence[Setting], margin: float) -> Question:
+    return lies_within(_change(sweep), -margin, margin)
 
 
 @guarded
 def _only_sgld_depends_on_the_step(study: StudyResults) -> Verdict:
+    rule = RULES[9]
     wanted: dict[str, Any] = {"variant": "regression", "batch_size": 5, "weight": "batch"}
-    gradient = required_sweeps(settings(study, method="sgld", **wanted), "step_size", ALL_BUT_THE_STEP)
-    penalised = settings(study, method="pbnn", variance="batches", **wanted)
-    penalty = required_sweeps(penalised, "step_size", ALL_BUT_THE_STEP)
-    sensitive = [negated(_is_step_harmless(sweep)) for sweep in gradient]
-    harmless = [_is_step_harmless(sweep) for sweep in penalty]
-    # One sweep in which SGLD moves is enough; the others then decide nothing.
-    deciding = [question for question in sensitive if question.holds] or sensitive
-    known = _known_variance(study)
-    numbers = [
-        f"{small['method']} {interval(estimate(small, 'sd_ratio'))} to {interval(estimate(large, 'sd_ratio'))} "
-        f"from step {small['step_size']:.2g} to {large['step_size']:.2g}"
-        for small, *_, large in [*gradient, *penalty]
+    gradient = required_sweeps(
+        [one for one in settings(study, method="sgld", **wanted) if not one["decay"]], "step_size", ALL_BUT_THE_STEP
+    )
+    estimated = required_sweeps(
+        settings(study, method="pbnn", variance="batches", **wanted), "step_size", ALL_BUT_THE_STEP
+    )
+    known = sweeps(_known_variance(study, 5), "step_size", ALL_BUT_THE_STEP)
+    moves = [negated(_stays(sweep, rule["width"])) for sweep in gradient]
+
+    def alone(name: str, found: Sequence[Sequence[Setting]], margin: float) -> Part:
+        """SGLD moves in one sweep at least, and PBNN in none."""
+        stays = [_stays(sweep, margin) for sweep in found]
+        answer = all_hold([any_holds(answers_of(moves)), all_hold(answers_of(stays))])
+        return Part(name, (*stays, *moves), answer)
+
+    parts = [
+        *([alone("with σ² known", known, rule["known_width"])] if known else []),
+        alone("with σ² estimated", estimated, rule["width"]),
     ]
-    text = f"predictive sd over the exact one: {'; '.join(numbers)}"
-    return verdict(
-        [*deciding, *harmless],
-        [one for sweep in [*gradient, *penalty] for one in sweep],
-        holds=every([some(question.holds for question in deciding), *(question.holds for question in harmless)]),
+    numbers = [
+        f"{method_name(small['method'])} ({format_settings(small, 'step_size', 'batch_size')}) "
+        f"{format_value(small, 'sd_ratio')} to {format_value(large, 'sd_ratio')} "
+        f"from {format_setting(small, 'step_size')} to {format_setting(large, 'step_size')}"
+        for small, *_, large in [*gradient, *known, *estimated]
+    ]
+    at_paper_step = _paper_step(study)
+    stuck = [
+        Evidence(f"acceptance at the paper's step, {format_name(one)}", one.estimate("acceptance_rate"))
+        for one in at_paper_step
+    ]
+    step = "".join(
+        f". At the paper's own step, without a preconditioner, acceptance is {format_estimate(one.value)}"
+        for one in stuck
+    )
+    return judge_parts(
+        parts,
+        [one for sweep in [*gradient, *known, *estimated] for one in sweep] + at_paper_step,
+        numbers=f"predictive sd over the exact one: {'; '.join(numbers)}{step}",
         conclusions={
-            True: f"SGLD's answer moves with the step, pbnn's by less than {SAME_WIDTH:g} of the sd; {text}.",
-            False: f"{_what_failed(harmless)}; {text}.",
+            REPRODUCED: f"SGLD's answer moves with the step; PBNN's by less than {rule['known_width']:g} of the sd "
+            f"with σ² known, and by less than {rule['width']:g} with it estimated",
+            NOT_REPRODUCED: _what_failed(moves),
         },
+        effect=moves[0].evidence,
         more=[
-            *(question.evidence for question in sensitive),
+            *stuck,
             *(
-                Evidence(
-                    f"sd ratio of {one['method']}, step {one['step_size']:g}, preconditioner {one['preconditioner']}",
-                    estimate(one, "sd_ratio"),
-                )
-                for sweep in [*gradient, *penalty]
+                Evidence(f"sd ratio of {format_name(one)}", one.estimate("sd_ratio"))
+                for sweep in [*gradient, *known, *estimated]
                 for one in sweep
             ),
-            *(_is_step_harmless(sweep).evidence for sweep in sweeps(known, "step_size", ALL_BUT_THE_STEP)),
         ],
+        alpha=rule.alpha,
     )
 
 
-def _what_failed(harmless: Sequence[Question]) -> str:
-    if any(question.holds is False for question in harmless):
-        return "pbnn's answer moves with the step as well"
+def _what_failed(moves: Sequence[Question]) -> str:
+    if any(question.holds for question in moves):
+        return "PBNN's answer moves with the step as well"
     return "SGLD's answer does not move with the step"
 
 
-def _known_variance(study: StudyResults) -> list[Setting]:
-    """pbnn at the paper's n with the variance known; none where the study lacks it."""
+def _known_variance(study: StudyResults, batch_size: int) -> list[Setting]:
+    """PBNN with the variance known; none where the study lacks it."""
+    wanted: dict[str, Any] = {"variant": "regression", "batch_size": batch_size, "weight": "batch"}
     try:
-        return settings(study, variant="regression", method="pbnn", batch_size=5, weight="batch", variance="oracle")
+        return settings(study, method="pbnn", variance="oracle", **wanted)
     except NothingToShow:
         return []
 
 
 @guarded
 def _tempering_differs(study: StudyResults) -> Verdict:
-    """Target and noise regime apart.
+    """Two settings, each right about its own.
 
-    Averaged over the mini-batches of a data set, the loss at w = n is the tempered loss. So with the variance known and
-    small, pbnn has the tempered posterior for its target, and a difference that remains there is one of targets. What
-    comes on top as the step grows or M falls is the noise's.
+    Averaged over the mini-batches of a data set, the loss at w = n is the tempered loss: PBNN on a data set has the
+    tempered posterior for its target. Averaged over mini-batches of fresh points it is the expected loss of the
+    population, whose posterior lies elsewhere, the farther the larger n is.
     """
-    wanted: dict[str, Any] = {"variant": "regression", "batch_size": 5, "weight": "batch"}
-    tempered = max(settings(study, method="tempered", **wanted), key=lambda one: (one["num_steps"], one["label"]))
-    penalised = settings(study, method="pbnn", **wanted)
-    nearest = min(
-        _known_variance(study) or penalised, key=lambda one: (estimate(one, "mean_variance").mean, one["label"])
-    )
-    width = Evidence(
-        f"sd of pbnn minus tempered, {_named(nearest)}", difference(nearest, tempered, "sd_ratio"), "exact sd"
-    )
-    place = Evidence(
-        f"error of pbnn's mean against the tempered posterior, {_named(nearest)}", estimate(nearest, "mean_error"), "sd"
-    )
-    questions = [negated(lies_within(width, -SAME_WIDTH, SAME_WIDTH)), lies_above(place, SAME_MEAN)]
-    noisiest = max(
-        (one for one in penalised if one["variance"] != "oracle"),
-        key=lambda one: (abs((estimate(one, "sd_ratio").mean or 1) - 1), one["label"]),
-        default=nearest,
-    )
-    excess = difference(noisiest, tempered, "sd_ratio")
-    limits = _limits(penalised)
-    at_paper_step = _paper_step(study)
-    stuck = [
-        Evidence(
-            f"acceptance of pbnn at the paper's step, {one['step_size']:g} without a preconditioner",
-            estimate(one, "acceptance_rate"),
+    rule = RULES[10]
+    penalised = settings(study, variant="regression", method="pbnn", batch_size=list(COMPARED), weight="batch")
+    within = [one for n in COMPARED for one in _least_noisy([one for one in penalised if one["batch_size"] == n])]
+    parts = [
+        _differs(
+            "within a data set, where PBNN samples the tempered posterior", [_from_target(one) for one in within], rule
         )
-        for one in at_paper_step
     ]
-    noise = f" What differs is the noise regime: {interval(excess)} in the sd with {_named(noisiest)}."
-    limit = f" Extrapolated to no noise, the sd ratio is {interval(limits[0].value)}." if limits else ""
-    return verdict(
-        questions,
-        [tempered, *penalised, *at_paper_step],
-        holds=some(question.holds for question in questions),
+    fresh = [one for n in COMPARED for one in _least_noisy(_penalised(study, _fresh_variant(study), n))]
+    apart = [(one, _from_tempered(study, one)) for one in fresh]
+    if apart:
+        name = "with fresh points in every mini-batch, where PBNN samples the expected posterior"
+        parts.append(_differs(name, [evidence for _, evidence in apart], rule))
+    numbers = [
+        *(
+            f"within a data set, {_named(one)}, the sd is {format_value(one, 'sd_ratio')} of the tempered one and the "
+            f"mean {format_estimate(one.bias())} sd from it"
+            for one in within
+        ),
+        *(
+            f"with fresh points, {_named(one)}, {format_estimate(width.value)} and {format_estimate(place.value)} sd "
+            f"(and {format_value(one, 'sd_ratio')} and {format_estimate(one.bias())} sd from the expected posterior)"
+            for one, (width, place) in apart
+        ),
+    ]
+    return judge_parts(
+        parts,
+        [*within, *fresh],
+        numbers="; ".join(numbers),
         conclusions={
-            True: f"Even with {_named(nearest)} pbnn is not the tempered posterior: its sd differs by "
-            f"{interval(width.value)} and its mean by {interval(place.value)} of the exact sd.",
-            False: f"It is the same target: with {_named(nearest)} pbnn's sd differs from tempering's by "
-            f"{interval(width.value)} and its mean by {interval(place.value)} of the exact sd.{limit}"
-            + (noise if excess.excludes_zero else ""),
+            REPRODUCED: "PBNN is not the tempered posterior",
+            NOT_REPRODUCED: "PBNN is the tempered posterior",
         },
-        more=[
-            *limits,
-            *stuck,
-            *(
-                Evidence(f"{name} of pbnn against the tempered posterior, {_named(one)}", estimate(one, column), unit)
-                for column, name, unit in (
-                    ("sd_ratio", "sd ratio", ""),
-                    ("mean_error", "error of the mean", "sd"),
-                    ("sliced_w2", "sliced W2", "sd"),
-                )
-                for one in penalised
-            ),
-        ],
+        effect=(apart[-1][1] if apart else _from_target(within[-1]))[1],
+        more=[*_limits(study), *_other_distances(study)],
+        alpha=rule.alpha,
     )
+
+
+def _penalised(study: StudyResults, variant: str | None, batch_size: int) -> list[Setting]:
+    """PBNN at w = n on a variant; none where the study lacks it."""
+    wanted: dict[str, Any] = {"variant": variant, "method": "pbnn", "batch_size": batch_size, "weight": "batch"}
+    try:
+        return settings(study, **wanted)
+    except NothingToShow:
+        return []
+
+
+def _fresh_variant(study: StudyResults) -> str | None:
+    """The regression whose chains read fresh points."""
+    return next((one for one in study.variants if one.startswith("regression-fresh")), None)
+
+
+def _least_noisy(found: Sequence[Setting]) -> list[Setting]:
+    """The one nearest to its theory: the variance known if there is such a run, then least σ²."""
+    usual = [one for one in found if one["variance"] != "literal"]
+    known = [one for one in usual if one["variance"] == "oracle"]
+    return sorted(known or usual, key=lambda one: (one.mean("mean_variance"), one["label"]))[:1]
+
+
+#: Width and place of a predictive band beside another.
+Apart = tuple[Evidence, Evidence]
+
+
+def _differs(name: str, found: Sequence[Apart], rule: Rule) -> Part:
+    """At some n the width or the place is another; Holm over all of them."""
+    questions = [
+        question
+        for width, place in found
+        for question in (
+            negated(lies_within(width, 1 - rule["width"], 1 + rule["width"])),
+            lies_above(place, rule["place"]),
+        )
+    ]
+    return Part(name, tuple(questions), any_holds(answers_of(questions)))
+
+
+def _evidence(setting: Setting, width: Estimate, place: Estimate, where: str) -> Apart:
+    name = f"{where}, {_named(setting)}"
+    return (
+        Evidence(f"sd of PBNN over that of the tempered posterior, {name}", width),
+        Evidence(f"distance of PBNN's mean from the tempered posterior's, {name}", place, "sd"),
+    )
+
+
+def _from_target(setting: Setting) -> Apart:
+    """On a data set the tempered posterior is the run's own reference."""
+    return _evidence(setting, setting.estimate("sd_ratio"), setting.bias(), "within a data set")
+
+
+def _from_tempered(study: StudyResults, setting: Setting) -> Apart:
+    """Predictions of chains on fresh points against the exact tempered posterior of the seed's own data."""
+    widths: dict[int, float | None] = {}
+    squares: dict[int, float | None] = {}
+    for row in setting.evidence:
+        try:
+            curves = study.curves(row["run"])
+            tempered = study.reference(dict(row) | {"variant": "regression"})
+        except (Damaged, OSError) as error:
+            raise NothingToShow(f"Missing files of {row['run']}: {error}") from None
+        if isinstance(tempered, str):
+            raise NothingToShow(f"Missing reference of regression at n = {setting['batch_size']}: {tempered}")
+        shape = tempered.predictive_mean.shape
+        moments = tempered.predictive_mean, tempered.predictive_sd, tempered.predictive_mcse
+        squares[row["seed"]] = squared_bias(curves["chain_means"].reshape(-1, *shape), *moments)
+        widths[row["seed"]] = sd_ratio(curves["predictive_sd"].reshape(shape), tempered.predictive_sd, None).value
+    return _evidence(setting, mean_over_seeds(widths), root_of_mean(squares), "with fresh points")
+
+
+def _other_distances(study: StudyResults) -> list[Evidence]:
+    """Every other PBNN run at these n: what comes on top as the step grows or M falls is the noise's."""
+    return [
+        Evidence(f"{name} of PBNN against its own target, {one['variant']}, {_named(one)}", one.estimate(column), unit)
+        for column, name, unit in (
+            ("sd_ratio", "sd ratio", ""),
+            ("mean_error", "error of the mean", "sd"),
+            ("sliced_w2", "sliced W2", "sd"),
+        )
+        for n in COMPARED
+        for variant in ("regression", _fresh_variant(study))
+        for one in _penalised(study, variant, n)
+    ]
 
 
 def _named(setting: Setting) -> str:
-    """``M = 5, step 0.034, σ² = 0.6 known``"""
-    kind = {"oracle": " known", "batches": "", None: ""}.get(setting["variance"], f" ({setting['variance']})")
-    variance = estimate(setting, "mean_variance").mean
-    return f"M = {setting['num_batches']}, step {setting['step_size']:.2g}, σ² = {variance:.2g}{kind}"
+    """``n=5, M=5, η=0.034, σ² = 0.6``"""
+    return f"{format_settings(setting)}, σ² = {format_number(setting.mean('mean_variance'), 2)}"
 
 
-def _limits(penalised: Sequence[Setting]) -> list[Evidence]:
+def _limits(study: StudyResults) -> list[Evidence]:
     """The sd ratio as the noise goes to 0, along the step and along M, with the paper's estimate of the variance."""
-    usual = [one for one in penalised if one["variance"] == "batches"]
+    usual = [one for one in _penalised(study, "regression", COMPARED[0]) if one["variance"] == "batches"]
     along_step = sweeps(usual, "step_size", ALL_BUT_THE_STEP)
     same = tuple(name for name in ALL_BUT_THE_STEP if name != "num_batches")
     along_batches = sweeps(usual, "num_batches", (*same, "step_size"))
     return [
-        Evidence(f"sd ratio of pbnn extrapolated to no noise over {len(sweep)} {name}", _at_no_noise(sweep))
+        Evidence(f"sd ratio of PBNN extrapolated to no noise over {len(sweep)} {name}", _at_no_noise(sweep))
         for name, found in (("step sizes", along_step), ("values of M", along_batches))
         for sweep in found
     ]
@@ -209,7 +296,7 @@ def _at_no_noise(sweep: Sequence[Setting]) -> Estimate:
 
 
 def _paper_step(study: StudyResults) -> list[Setting]:
-    """pbnn at the step that the paper names for Fig. 4d, converged or not; none where the study lacks it."""
+    """PBNN at the step that the paper names for Fig. 4d, converged or not; none where the study lacks it."""
     wanted: dict[str, Any] = {
         "variant": "regression",
         "method": "pbnn",
@@ -228,20 +315,16 @@ TARGETS = (
         id=9,
         statement="What SGLD samples depends on its step size; what the penalty method samples does not.",
         place='Appendix "SGLD, Safe Bayes and PBNN"; Fig. 4 (figure: SGLD)',
-        rule="regression, n = 5, w = n: between the largest and the smallest converged step of otherwise equal "
-        f"settings, the paired difference of the sd ratio lies outside ± {SAME_WIDTH} for SGLD (with or "
-        "without a preconditioner) and inside for pbnn. Not reproduced if SGLD's lies inside everywhere, or "
-        "pbnn's outside.",
+        rule=RULES[9].text,
         judge=_only_sgld_depends_on_the_step,
+        registered=RULES[9],
     ),
     Claim(
         id=10,
         statement="Tempering to weight n gives another answer than the penalty method with mini-batches of n.",
         place='Appendix "SGLD, Safe Bayes and PBNN", Fig. 4; Section "Expected Posterior Sampling Using Mini-Batches"',
-        rule="regression, n = 5: pbnn where it is nearest to its theory (variance known if the study has such "
-        f"runs, least σ²) against tempered: the paired difference of the sd lies outside ± {SAME_WIDTH} of the "
-        f"exact sd, or the error of the mean above {SAME_MEAN} sd. Not reproduced if both lie inside: then the "
-        "difference seen elsewhere is the noise's and not the target's.",
+        rule=RULES[10].text,
         judge=_tempering_differs,
+        registered=RULES[10],
     ),
 )

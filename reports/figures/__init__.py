@@ -1,5 +1,6 @@
 """The figures of a report, in its order: those of the paper first, then what they leave open."""
 
+from records.study import StudyResults
 from reports.benchmarks import SECTION, Benchmarks
 from reports.figures.acceptance import draw_acceptance
 from reports.figures.backends import draw_backends
@@ -7,11 +8,13 @@ from reports.figures.calibration import draw_calibration
 from reports.figures.convergence import draw_convergence, draw_coverage
 from reports.figures.cost import draw_bias_against_evaluations, draw_bias_against_seconds, draw_step_cost
 from reports.figures.decisions import draw_decisions, draw_noise
-from reports.figures.paper import draw_alternatives, draw_linear, draw_regression, draw_reliability_diagrams
+from reports.figures.paper import draw_alternatives, draw_linear, draw_regression
+from reports.figures.paper_reliability import draw_reliability_diagrams
+from reports.figures.penalty import draw_penalty
 from reports.figures.speed import draw_batch_size, draw_chains, draw_peers, draw_points, draw_steps
+from reports.figures.tall import draw_bias_cost, draw_cost_of_a_draw, draw_regime_map
 from reports.figures.targets import draw_targets
-from reports.parts import FigureSpec
-from reports.study import StudyResults
+from reports.types import FigureSpec
 
 PAPER = "The figures of the paper"
 TARGET = "Calibration and target"
@@ -52,9 +55,10 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
         paper="SGLD's answer depends strongly on its step (η = 1e-7 and 1e-8 there, on a scale of its own), PBNN's "
         "does not depend on it, and tempering to the same n looks qualitatively different from PBNN.",
     ),
-    FigureSpec("calibration", "Confidence gap against n", TARGET, draw_calibration),
+    FigureSpec("calibration", "Confidence gap against the weight of the target", TARGET, draw_calibration),
     FigureSpec("targets", "PBNN's distance from the tempered posterior", TARGET, draw_targets),
     FigureSpec("acceptance", "Acceptance against n, M and η", DECISIONS, draw_acceptance),
+    FigureSpec("penalty", "What the penalty repairs, and what it costs", DECISIONS, draw_penalty),
     FigureSpec("decisions", "Wrong decisions", DECISIONS, draw_decisions),
     FigureSpec("noise", "Normality of the noise, and its estimated variance, against M", DECISIONS, draw_noise),
     FigureSpec("bias_evaluations", "Bias against evaluations", COST, draw_bias_against_evaluations),
@@ -65,9 +69,23 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
     FigureSpec("coverage", "What ran", RUNS, draw_coverage),
 )
 
+#: Of the study of tall data.
+TALL_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
+    FigureSpec("cost_of_a_draw", "Cost of an effective draw against N", COST, draw_cost_of_a_draw),
+    FigureSpec(
+        "bias_cost", "The posterior of all data: what its draws cost, and how far they are off", COST, draw_bias_cost
+    ),
+    FigureSpec("regime_map", "Few batches and much noise bias the penalty", DECISIONS, draw_regime_map),
+    *(
+        spec
+        for spec in FIGURES
+        if spec.name in ("acceptance", "decisions", "noise", "step_cost", "convergence", "coverage")
+    ),
+)
+
 #: Of the suite's benchmarks, not of a study.
 SPEED_FIGURES: tuple[FigureSpec[Benchmarks], ...] = (
-    FigureSpec("speed_steps", "A step over the bare work in it", SECTION, draw_steps),
+    FigureSpec("speed_steps", "A step over its bare likelihoods and gradients", SECTION, draw_steps),
     FigureSpec("speed_peers", "Our step over other libraries'", SECTION, draw_peers),
     FigureSpec("speed_points", "A step as the data grow, and its memory", SECTION, draw_points),
     FigureSpec("speed_chains", "A step of one chain among many", SECTION, draw_chains),

@@ -2,17 +2,18 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from implementations.backends import BACKENDS
-from reports.evidence import interval
-from reports.figures.cost import step_microseconds
-from reports.figures.groups import Group, groups_of, runs_of, settings_text, unconverged_text
+from records.display import format_estimate, format_name, format_number
+from records.setting import Setting
+from records.study import StudyResults
+from reports.figures.captions import runs_of, unconverged_lines
 from reports.figures.marks import WIDTH, handle, hollow_handles
-from reports.parts import Drawing, NothingToShow
-from reports.study import StudyResults, difference
+from reports.types import Drawing, NothingToShow
 
 #: The colour of a library, which is no method's, and a marker for its device.
 LOOKS = {
@@ -22,22 +23,22 @@ LOOKS = {
     "torch-gpu": ("#8c510a", "P"),
 }
 #: A setting by its backends.
-Backends = dict[str, Group]
+Backends = dict[str, Setting]
 
 
 def draw_backends(results: StudyResults) -> Drawing:
     """Time of a step on each backend, and the paired difference of the answers, for settings run on several."""
     settings: dict[tuple[str, str], Backends] = {}
-    for group in groups_of(results.ok):
-        settings.setdefault((group["variant"], group["label"]), {})[group["backend"]] = group
+    for setting in results.ran():
+        settings.setdefault((setting["variant"], setting["label"]), {})[setting["backend"]] = setting
     several = [
         {backend: found[backend] for backend in BACKENDS if backend in found}
         for found in settings.values()
         if len(found) > 1
     ]
     if not several:
-        raise NothingToShow(f"no setting ended well on two backends.{_skipped(results)}")
-    figure = Figure(figsize=(WIDTH, 1.5 + 0.3 * len(several)), layout="constrained")
+        raise NothingToShow(" ".join(["no setting ended well on two backends.", *_skipped(results)]))
+    figure = Figure(figsize=(WIDTH, 1.7 + 0.3 * len(several)), layout="constrained")
     times, answers = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
     for place, found in enumerate(several):
         _draw_times(times, place, found)
@@ -46,25 +47,32 @@ def draw_backends(results: StudyResults) -> Drawing:
     times.set(xscale="log", xlabel="µs for a step of one chain", ylim=(len(several) - 0.5, -0.5))
     answers.axvline(0, color="black", linewidth=1)
     answers.set_xlabel("difference of\nsd / exact sd")
-    used = [group for found in several for group in found.values()]
+    answers.locator_params(axis="x", nbins=4)
+    used = [setting for found in several for setting in found.values()]
     handles = [handle(name, *LOOKS[name], linestyle="") for name in LOOKS if any(name in found for found in several)]
     handles += hollow_handles(used)
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
     caption = (
-        "Left: time of a step of one chain (sampling alone, one thread, mean over seeds). Right: the difference of the "
-        f"answers from the first backend's, paired by seed, with 95 % intervals. {_ratio_text(several)}"
-        f"{_difference_text(several)}{_skipped(results)}{unconverged_text(used)}"
+        "Left, time of a step of one chain: sampling alone, one thread, mean over seeds. Right, the difference of the "
+        "answers from the first backend's, paired by seed, with 95 % intervals."
     )
-    return Drawing(figure, caption, runs_of(used))
+    numbers = (*_ratio_text(several), _difference_text(several), *_skipped(results), *unconverged_lines(used))
+    return Drawing(figure, caption, runs_of(used), _message(several), numbers)
+
+
+def _message(several: list[Backends]) -> str:
+    """How much slower torch is, where both libraries are there."""
+    ratios = _ratios(several)
+    return f"On the CPU a step of torch takes {format_number(_typical(ratios), 2)} times that of jax" if ratios else ""
 
 
 def _name(found: Backends) -> str:
-    group = next(iter(found.values()))
-    return f"{group['variant']}: {group['method']}, {settings_text(group, 'weight', 'preconditioner')}"
+    setting = next(iter(found.values()))
+    return f"{setting['variant']}: {format_name(setting, 'weight', 'preconditioner')}"
 
 
 def _draw_times(axes: Axes, place: int, found: Backends) -> None:
-    times = {backend: step_microseconds(group).mean for backend, group in found.items()}
+    times = {backend: setting.estimate("step_microseconds").mean for backend, setting in found.items()}
     means = [mean for mean in times.values() if mean is not None]
     axes.plot([min(means), max(means)], [place, place], color="#bbbbbb", linewidth=2, zorder=1)
     for backend, mean in times.items():
@@ -75,7 +83,7 @@ def _draw_times(axes: Axes, place: int, found: Backends) -> None:
 def _draw_differences(axes: Axes, place: int, found: Backends) -> None:
     first, *others = found
     for backend in others:
-        value = difference(found[backend].rows, found[first].rows, "sd_ratio")
+        value = found[backend].difference(found[first], "sd_ratio")
         colour, marker = LOOKS[backend]
         face = colour if found[first].is_converged and found[backend].is_converged else "white"
         if value.mean is None:
@@ -85,24 +93,34 @@ def _draw_differences(axes: Axes, place: int, found: Backends) -> None:
         axes.plot([value.mean], [place], color=colour, marker=marker, linestyle="", markersize=6, markerfacecolor=face)
 
 
-def _ratio_text(several: list[Backends]) -> str:
+def _ratios(several: list[Backends]) -> list[float]:
+    """torch's time over jax's, on the CPU."""
     pairs = [(found["jax-cpu"], found["torch-cpu"]) for found in several if {"jax-cpu", "torch-cpu"} <= found.keys()]
-    times = [(step_microseconds(jax).mean, step_microseconds(torch).mean) for jax, torch in pairs]
-    ratios = [torch / jax for jax, torch in times if jax and torch]
+    times = [[one.estimate("step_microseconds").mean for one in pair] for pair in pairs]
+    return [torch / jax for jax, torch in times if jax and torch]
+
+
+def _typical(ratios: Sequence[float]) -> float:
+    """Their geometric mean."""
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def _ratio_text(several: list[Backends]) -> tuple[str, ...]:
+    ratios = _ratios(several)
     if not ratios:
-        return ""
-    typical = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        return ()
+    typical, low, high = (format_number(ratio, 2) for ratio in (_typical(ratios), min(ratios), max(ratios)))
     return (
-        f"On the CPU a step of torch takes {typical:.0f} times that of jax (geometric mean of {len(ratios)} settings; "
-        f"from {min(ratios):.1f} to {max(ratios):.0f}). "
+        f"On the CPU a step of torch takes {typical} times that of jax (geometric mean of {len(ratios)} settings; from "
+        f"{low} to {high}).",
     )
 
 
 def _difference_text(several: list[Backends]) -> str:
     found = [
-        difference(group.rows, groups[0].rows, "sd_ratio")
-        for groups in (list(backends.values()) for backends in several)
-        for group in groups[1:]
+        setting.difference(settings[0], "sd_ratio")
+        for settings in (list(backends.values()) for backends in several)
+        for setting in settings[1:]
     ]
     intervals = [value for value in found if value.low is not None]
     if not intervals:
@@ -111,12 +129,12 @@ def _difference_text(several: list[Backends]) -> str:
     apart = sum(value.excludes_zero for value in intervals)
     return (
         f"{apart} of {len(intervals)} intervals exclude 0 (one in twenty does by chance); the largest difference is "
-        f"{interval(largest)}."
+        f"{format_estimate(largest)}."
     )
 
 
-def _skipped(results: StudyResults) -> str:
+def _skipped(results: StudyResults) -> tuple[str, ...]:
     """Why a device is not in the figure."""
-    rows = results.rows(status="skipped")
-    counts = Counter(zip(rows["backend"], rows["reason"], strict=True))
-    return "".join(f" {backend}: {count} runs skipped, {reason}." for (backend, reason), count in counts.items())
+    rows = [row for setting in results.all_settings for row in setting.rows if row["status"] == "skipped"]
+    counts = Counter((row["backend"], row["reason"]) for row in rows)
+    return tuple(f"{backend}: {count} runs skipped, {reason}." for (backend, reason), count in counts.items())

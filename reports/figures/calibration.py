@@ -1,45 +1,41 @@
 """Is n a knob for calibration? The signed confidence gap against the weight of the target."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.special import ndtr
 
-from implementations.methods import METHODS
+from implementations.card import Exactness
 from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import Problem
 from metrics.calibration import confidence_gap, coverage_reliability
+from records.display import format_name, format_setting, format_value, method_name
+from records.methods import facts_of, in_order
+from records.setting import Setting, full_data, nearest, of_usual_size
+from records.study import StudyResults
 from reports import calibrate
-from reports.evidence import Setting, estimate, interval
-from reports.figures.groups import (
-    Group,
-    choose,
-    groups_of,
-    of_usual_size,
-    posterior_of,
-    runs_of,
-    told,
-    unconverged_text,
-)
-from reports.figures.marks import draw_series, handle, hollow_handles, panels
-from reports.parts import Drawing, NothingToShow
-from reports.study import StudyResults
-from reports.style import COLOURS, EXACT, LABELS
+from reports.figures.captions import runs_of, trend, unconverged_lines
+from reports.figures.marks import MARKERS, draw_series, handle, hollow_handles, panels
+from reports.style import EXACT, LABELS
+from reports.types import Drawing, NothingToShow
 
 #: Weights that the exact curve is drawn through.
 NUM_WEIGHTS = 40
 #: Beyond this many training points the exact curve would take longer than the rest of the report.
 MAX_POINTS = 100_000
 #: The distance between methods at one weight, as a share of the axis.
-DODGE = 0.015
-#: One group a weight, by method.
-Families = dict[str, list[Group]]
+DODGE = 0.006
+#: What is drawn.
+COLUMN = "confidence_gap"
+#: One setting per weight, by method.
+Families = dict[str, list[Setting]]
 
 
 def draw_calibration(results: StudyResults) -> Drawing:
     """The gap against w = n, the full-data posterior at w = N, and the n that validation points choose."""
-    found = {variant: _families(results, variant) for variant in of_usual_size(results.ok)["variant"].unique()}
+    usual = of_usual_size(results.ran())
+    found = {variant: _families(results, variant) for variant in dict.fromkeys(one["variant"] for one in usual)}
     shown = {variant: families for variant, families in found.items() if len(_weights(families)) > 1}
     if not shown:
         raise NothingToShow(
@@ -56,61 +52,71 @@ def draw_calibration(results: StudyResults) -> Drawing:
             # Side by side, as marks at one weight would hide each other.
             shift = (weights[-1] / weights[0]) ** (DODGE * (number - (len(families) - 1) / 2))
             place = functools.partial(_place, shift)
-            draw_series(axes, family, place, "confidence_gap", COLOURS[method])
+            draw_series(axes, family, place, "confidence_gap", facts_of(method).colour, _marker(method, shown))
         axes.axhline(0, color="black", linewidth=1)
         best = _chosen(results, variant)
         if best is not None:
-            axes.axvline(float(best["batch_size"]), color=COLOURS["pbnn"], linestyle=":", linewidth=1.8, zorder=1)
+            axes.axvline(
+                float(best["batch_size"]), color=facts_of("pbnn").colour, linestyle=":", linewidth=1.8, zorder=1
+            )
         axes.set(xscale="log", title=f"{variant}, N = {_num_points(families):,}", xlabel="weight w of the target")
         sentences.append(_sentence(variant, families, best))
     figure.supylabel(LABELS["confidence_gap"], fontsize=10)
-    used = [group for families in shown.values() for family in families.values() for group in family]
-    methods = [method for method in METHODS if any(method in families for families in shown.values())]
+    used = [setting for families in shown.values() for family in families.values() for setting in family]
+    methods = in_order(method for families in shown.values() for method in families)
     handles = [
-        *(handle(method, COLOURS[method]) for method in methods),
+        *(handle(method_name(method), facts_of(method).colour, _marker(method, shown)) for method in methods),
         handle("exact, closed form", EXACT, marker="", linestyle="--"),
-        handle("n chosen for pbnn", COLOURS["pbnn"], marker="", linestyle=":"),
+        handle("n chosen for PBNN", facts_of("pbnn").colour, marker="", linestyle=":"),
         *hollow_handles(used),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=5, fontsize=8)
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
     caption = (
-        "Above 0 is overconfident, below underconfident; means over seeds with 95 % intervals, test points. A target "
-        "of weight w counts the data as w points: w = N is the posterior, w = n what a mini-batch of n stands for. "
-        f"{' '.join(sentences)}{unconverged_text(used)}"
+        "Above 0 is overconfident, below underconfident. A target of weight w counts the data as w points: "
+        "w = N is the posterior, w = n what a mini-batch of n stands for. Means over seeds with 95 % intervals."
     )
-    return Drawing(figure, caption, runs_of(used))
+    way = trend((family for families in shown.values() for family in families.values() if len(family) > 1), COLUMN)
+    title = "The fewer points the data count for, the less confident the answer" if way == "rises" else ""
+    return Drawing(figure, caption, runs_of(used), title, (*filter(None, sentences), *unconverged_lines(used)))
+
+
+def _marker(method: str, shown: Mapping[str, Families]) -> str:
+    """A shape for each method, beside its colour."""
+    methods = in_order(name for families in shown.values() for name in families)
+    return MARKERS[methods.index(method) % len(MARKERS)]
 
 
 def _families(results: StudyResults, variant: str) -> Families:
-    """For each method that keeps its target, or nearly so, one group a weight: the one nearest to the defaults."""
-    groups = [group for group in groups_of(results.rows(variant=variant)) if group.best("confidence_gap") is not None]
+    """For each method that keeps its target, or nearly so, one setting per weight: the one nearest to the defaults."""
+    settings = [setting for setting in results.ran(variant=variant) if setting.has("confidence_gap")]
     families: Families = {}
-    for method, definition in METHODS.items():
-        own = [group for group in groups if group["method"] == method and group["variance"] != "oracle"]
-        if own and not definition.target.startswith("biased"):
-            weights = sorted({float(group["target_weight"]) for group in own})
-            chosen = (choose(group for group in own if group["target_weight"] == weight) for weight in weights)
-            families[method] = [group for group in chosen if group is not None]
+    for method in in_order(setting["method"] for setting in settings):
+        own = [setting for setting in settings if setting["method"] == method and setting["variance"] != "oracle"]
+        if own and facts_of(method).exactness != Exactness.BIASED:
+            weights = sorted({float(setting["target_weight"]) for setting in own})
+            chosen = (nearest(setting for setting in own if setting["target_weight"] == weight) for weight in weights)
+            families[method] = [setting for setting in chosen if setting is not None]
     return families
 
 
-def _place(shift: float, group: Group) -> float:
-    return shift * float(group["target_weight"])
+def _place(shift: float, setting: Setting) -> float:
+    return shift * float(setting["target_weight"])
 
 
 def _weights(families: Families) -> set[float]:
-    return {float(group["target_weight"]) for family in families.values() for group in family}
+    return {float(setting["target_weight"]) for family in families.values() for setting in family}
 
 
 def _num_points(families: Families) -> int:
-    return int(next(group for family in families.values() for group in family)["num_points"])
+    return int(next(setting for family in families.values() for setting in family)["num_points"])
 
 
 def _closed_forms(results: StudyResults, variant: str) -> list[Problem]:
     """The problem of each seed that was run on, where it has a closed form and is not too large for a figure."""
-    rows = results.ok[results.ok["variant"] == variant].drop_duplicates("seed").sort_values("seed")
-    is_quick = (rows["reference_kind"] == "closed_form") & (rows["num_points"] <= MAX_POINTS)
-    return [results.problem(row) for row in rows.to_dict("records")] if is_quick.all() else []
+    by_seed = {row["seed"]: row for setting in results.ran(variant=variant) for row in setting.ok}
+    rows = [by_seed[seed] for seed in sorted(by_seed)]
+    is_quick = all(row["reference_kind"] == "closed_form" and row["num_points"] <= MAX_POINTS for row in rows)
+    return [results.problem(row) for row in rows] if is_quick else []
 
 
 def exact_gaps(problems: Sequence[Problem], weights: np.ndarray) -> np.ndarray:
@@ -136,17 +142,18 @@ def _chosen(results: StudyResults, variant: str) -> Setting | None:
 
 
 def _sentence(variant: str, families: Families, best: Setting | None) -> str:
-    full = posterior_of([group for family in families.values() for group in family])
-    parts = [] if full is None else [f"{full['method']} has a gap of {told(full, 'confidence_gap')}"]
+    full = full_data([setting for family in families.values() for setting in family])
+    parts = [] if full is None else [f"{format_name(full)} has a gap of {format_value(full, 'confidence_gap')}"]
     sizes = [
-        f"{told(one, 'confidence_gap')} at n = {one['batch_size']}"
+        f"{format_value(one, 'confidence_gap')} at {format_setting(one, 'batch_size')}"
         for one in families.get("pbnn", [])
         if one["weight"] == "batch"
     ]
-    parts += [f"pbnn {', '.join(sizes)}"] if sizes else []
+    parts += [f"PBNN {', '.join(sizes)}"] if sizes else []
     if best is not None:
-        gap, ece = (interval(estimate(best, column)) for column in ("confidence_gap", "ece"))
+        gap, ece = (format_value(best, column) for column in ("confidence_gap", "ece"))
         parts.append(
-            f"validation ECE chooses n = {best['batch_size']} for pbnn, with a gap of {gap} and an ECE of {ece}"
+            f"validation ECE chooses {format_setting(best, 'batch_size')} for PBNN, with a gap of {gap} and an ECE "
+            f"of {ece}"
         )
     return f"{variant}: {'; '.join(parts)}." if parts else ""

@@ -1,5 +1,6 @@
 """What ran, and what may be believed: R-hat of every run, and the fate of every run asked for."""
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -9,11 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from implementations.backends import BACKENDS
-from implementations.methods import METHODS
+from records.display import method_name
+from records.methods import facts_of, in_order
+from records.setting import MAX_R_HAT, MIN_ESS
+from records.study import StudyResults
 from reports.figures.marks import WIDTH, panels
-from reports.parts import Drawing, NothingToShow
-from reports.study import MAX_R_HAT, StudyResults, is_converged
-from reports.style import COLOURS
+from reports.types import Drawing, NothingToShow
 
 #: What a run can come to, worst last, with its colour.
 FATES = {
@@ -24,11 +26,14 @@ FATES = {
     "failed": "#d96b6b",
     "missing": "#f2c4c4",
 }
+#: Letters of a heading that have room above a column of ``draw_coverage``, and a letter's width in inches.
+MAX_LETTERS, LETTER = 6, 0.08
 
 
 def draw_convergence(results: StudyResults) -> Drawing:
     """R-hat - 1 of every run, by method and task, on a logarithmic axis with the line of 1.05."""
-    rows = results.ok[results.ok["r_hat"].notna()]
+    ended = results.summary[results.summary["status"] == "ok"]
+    rows = ended[ended["r_hat"].notna()]
     if rows.empty:
         raise NothingToShow("no run that ended well has an R-hat, which needs two chains or more of four draws or more")
     variants = list(rows["variant"].unique())
@@ -41,43 +46,45 @@ def draw_convergence(results: StudyResults) -> Drawing:
         axes.set_xlim(excess.min() / 1.5, max(excess.max() * 1.5, 0.1))
         axes.xaxis.set_major_formatter(lambda value, _: f"{1 + value:g}")
         axes.set_xlabel("R-hat" if axes in all_axes[-2:] else "")
-    above = rows[~is_converged(rows)]
+    above = rows[rows["r_hat"] > MAX_R_HAT]
     worst = ", ".join(
-        f"{variant} {method} ({count})"
+        f"{variant} {method_name(method)} ({count})"
         for (variant, method), count in Counter(zip(above["variant"], above["method"], strict=True)).most_common(6)
     )
-    without = len(results.ok) - len(rows)
+    without = len(ended) - len(rows)
     caption = (
-        f"The largest rank-normalised split R-hat of predictions and log-likelihood, one mark a run; the line is "
-        f"{MAX_R_HAT}. {len(rows) - len(above)} of {len(rows)} runs are below it"
-        + (f"; above it, hollow: {worst}" if worst else "")
-        + (f". {without} runs have no R-hat" if without else "")
-        + ". A biased chain can have a good R-hat: it says that the chains agree, not that they are right."
+        "The largest rank-normalised split R-hat of predictions and log-likelihood, one mark per run; the line is "
+        f"{MAX_R_HAT}, and what is above it is hollow. A good R-hat says that chains agree, not that they are right."
     )
-    return Drawing(figure, caption, tuple(rows["run"]))
+    numbers = [f"{len(rows) - len(above)} of {len(rows)} runs are below the line."]
+    numbers += [f"Above it: {worst}."] if worst else []
+    numbers += [f"{without} runs have no R-hat."] if without else []
+    title = f"The chains of {len(rows) - len(above)} of {len(rows)} runs agree"
+    return Drawing(figure, caption, tuple(rows["run"]), title, tuple(numbers))
 
 
 def _draw_r_hat(axes: Axes, rows: pd.DataFrame, excess: pd.Series) -> None:
-    methods = [method for method in METHODS if method in set(rows["method"])]
-    flags = is_converged(rows)
+    methods = in_order(rows["method"])
+    flags = rows["r_hat"] <= MAX_R_HAT
     for place, method in enumerate(methods):
         own = rows[rows["method"] == method]
         # Spread over the height of the row, in the order of the runs, so that marks do not hide each other.
         heights = place + np.linspace(-0.3, 0.3, len(own)) if len(own) > 1 else np.array([float(place)])
-        for flag, face in ((True, COLOURS[method]), (False, "white")):
+        for flag, face in ((True, facts_of(method).colour), (False, "white")):
             is_shown = (flags[own.index] == flag).to_numpy(dtype=bool)
             places = excess[own.index].to_numpy()[is_shown], heights[is_shown]
-            axes.plot(*places, "o", markersize=4, color=COLOURS[method], markerfacecolor=face)
+            axes.plot(*places, "o", markersize=4, color=facts_of(method).colour, markerfacecolor=face)
     axes.axvline(MAX_R_HAT - 1, color="black", linestyle="--", linewidth=1)
     axes.set_xscale("log")
-    axes.set_yticks(range(len(methods)), methods)
+    axes.set_yticks(range(len(methods)), [method_name(method) for method in methods])
     axes.set_ylim(len(methods) - 0.5, -0.5)
 
 
 def fate_of(rows: pd.DataFrame) -> pd.Series:
     """What each run came to: its status, and of one that ended well whether it converged."""
     fates = rows["status"].astype(str).where(rows["status"] != "ok", "not converged")
-    return fates.where(~is_converged(rows), "converged")
+    is_converged = (rows["r_hat"] <= MAX_R_HAT) & (rows["ess_bulk_min"] >= MIN_ESS)
+    return fates.where((rows["status"] != "ok") | ~is_converged.fillna(False), "converged")
 
 
 def draw_coverage(results: StudyResults) -> Drawing:
@@ -85,18 +92,21 @@ def draw_coverage(results: StudyResults) -> Drawing:
     rows = results.summary.assign(fate=fate_of(results.summary))
     if rows.empty:
         raise NothingToShow("the study has no runs")
-    methods = [method for method in METHODS if method in set(rows["method"])]
+    methods = in_order(rows["method"])
     columns = {
         variant: [backend for backend in BACKENDS if backend in set(rows[rows["variant"] == variant]["backend"])]
         for variant in rows["variant"].unique()
     }
-    figure = Figure(figsize=(WIDTH, 1.6 + 0.42 * len(methods)), layout="constrained")
+    # A name that is longer than its panel is wide stands on its side.
+    upright = {variant for variant, backends in columns.items() if len(variant) > MAX_LETTERS * len(backends)}
+    height = 1.6 + 0.42 * len(methods) + LETTER * max(map(len, upright), default=0)
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
     widths = [len(backends) for backends in columns.values()]
     all_axes = figure.subplots(1, len(columns), sharey=True, squeeze=False, width_ratios=widths)[0]
     for axes, (variant, backends) in zip(all_axes, columns.items(), strict=True):
         _draw_cells(axes, rows[rows["variant"] == variant], methods, backends)
-        axes.set_title(variant.replace("-", "\n"), fontsize=9.5)
-    all_axes[0].set_yticks(range(len(methods)), methods)
+        axes.set_title(_heading(variant), fontsize=9.5, rotation=90 if variant in upright else 0)
+    all_axes[0].set_yticks(range(len(methods)), [method_name(method) for method in methods])
     counts = Counter(rows["fate"])
     present = [fate for fate in FATES if counts[fate]]
     figure.legend(
@@ -106,14 +116,15 @@ def draw_coverage(results: StudyResults) -> Drawing:
         fontsize=8.5,
     )
     reasons = Counter(rows.loc[rows["status"].isin(["skipped", "diverged", "failed", "missing"]), "reason"].fillna(""))
-    told = "; ".join(f"{count} × {reason}" for reason, count in reasons.most_common(4))
-    caption = (
-        f"Converged runs of those asked for, by method and backend; a cell is split by what its runs came to. Of "
-        f"{len(rows)} runs "
-        + ", ".join(f"{counts[fate]} {fate}" for fate in present)
-        + (f". Reasons: {told}." if told else ".")
-    )
-    return Drawing(figure, caption, tuple(rows["run"]))
+    caption = "Converged runs of those asked for, by method and backend; a cell is split by what its runs came to."
+    title = f"{counts['converged']} of {len(rows)} runs converged"
+    numbers = tuple(f"{count} × {reason}" for reason, count in reasons.most_common(4))
+    return Drawing(figure, caption, tuple(rows["run"]), title, numbers)
+
+
+def _heading(variant: str) -> str:
+    """``linear, N = 10,000``"""
+    return re.sub(r"-points(\d+)", lambda found: f", N = {int(found[1]):,}", variant)
 
 
 def _draw_cells(axes: Axes, rows: pd.DataFrame, methods: list[str], backends: list[str]) -> None:

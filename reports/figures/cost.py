@@ -1,30 +1,21 @@
 """What an answer costs: bias against the price of an effective draw, and the time of a step against N."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter
+from matplotlib.figure import Figure
 from matplotlib.typing import LineStyleType
 
-from implementations.methods import METHODS
-from metrics.seeds import Estimate, mean_over_seeds
-from reports.figures.groups import (
-    Group,
-    groups_of,
-    name_text,
-    of_usual_size,
-    one_backend,
-    runs_of,
-    unconverged_text,
-)
-from reports.figures.marks import LINE_STYLES, MARKERS, WIDTH, handle, hollow_handles, panels
-from reports.parts import Drawing, NothingToShow
-from reports.study import StudyResults, by_seed
-from reports.style import COLOURS, EXACT, LABELS
-from reports.tables import with_evaluations
+from records.display import format_name, format_number, method_name
+from records.methods import facts_of, in_order
+from records.setting import Setting, of_usual_size, one_backend
+from records.study import StudyResults
+from reports.figures.captions import SAME_WIDTH, listed, runs_of, unconverged_lines
+from reports.figures.marks import LINE_STYLES, MARKERS, WIDTH, handle, hollow_handles, panels, whole_decades
+from reports.style import EXACT, LABELS
+from reports.types import Drawing, NothingToShow
 
 #: Marker and frontier of a target: the posterior of all data, or a tempered one. They are different questions.
 TARGETS: dict[str, tuple[str, LineStyleType]] = {"w = N": ("o", "-"), "w < N": ("s", "--")}
@@ -32,97 +23,125 @@ TARGETS: dict[str, tuple[str, LineStyleType]] = {"w = N": ("o", "-"), "w < N": (
 
 # Bias against the price of an effective draw
 
-#: The price of an effective draw of each run.
-Price = Callable[[pd.DataFrame], pd.Series]
-
 
 @dataclass(frozen=True, eq=False)
 class Offer:
     """A setting, what an effective draw of it costs, and how far from its target it is."""
 
-    group: Group
+    setting: Setting
     price: float
     bias: float
+    #: The column that its bias is in.
+    column: str = "sliced_w2"
 
     @property
     def target(self) -> str:
-        return "w = N" if self.group["target_weight"] == self.group["num_points"] else "w < N"
+        return "w = N" if self.setting["target_weight"] == self.setting["num_points"] else "w < N"
 
     @property
     def is_resolved(self) -> bool:
         """Is the bias of some seed more than Monte Carlo error? If not it is a bound."""
-        return bool(self.group.rows["sliced_w2_resolved"].fillna(False).any())
+        return any(row[f"{self.column}_resolved"] for row in self.setting.ok)
 
 
 def draw_bias_against_evaluations(results: StudyResults) -> Drawing:
     """Sliced W2 against likelihood and gradient evaluations for an effective draw."""
-    return _draw_bias(
-        results,
-        lambda rows: 1e6 / with_evaluations(rows)["ess_per_million_evaluations"],
-        "evaluations of single data points",
-    )
+    return _draw_bias(results, "evaluations_per_draw", "evaluations of single data points")
 
 
 def draw_bias_against_seconds(results: StudyResults) -> Drawing:
     """Sliced W2 against seconds of sampling for an effective draw."""
-    return _draw_bias(results, lambda rows: 1 / rows["ess_per_second"], "seconds of sampling")
+    return _draw_bias(results, "seconds_per_draw", "seconds of sampling")
 
 
-def _offers(results: StudyResults, price: Price) -> list[Offer]:
-    offers = []
-    for group in one_backend(groups_of(of_usual_size(results.ok))):
-        prices = price(group.shown()).dropna()
-        bias = group.mean("sliced_w2")
+def offers_of(settings: Sequence[Setting], price: str, bias: str = "sliced_w2") -> dict[str, list[Offer]]:
+    """Those of the settings that have both columns, by variant."""
+    offers: dict[str, list[Offer]] = {}
+    for setting in one_backend(settings):
         # An oracle looks at all data for its variance, which no cheap method does.
-        if len(prices) and not math.isnan(bias) and group["variance"] != "oracle":
-            offers.append(Offer(group, float(prices.mean()), bias))
+        if setting.has(price) and setting.has(bias) and setting["variance"] != "oracle":
+            offer = Offer(setting, setting.mean(price), setting.mean(bias), bias)
+            offers.setdefault(setting["variant"], []).append(offer)
     return offers
 
 
-def _draw_bias(results: StudyResults, price: Price, unit: str) -> Drawing:
-    offers: dict[str, list[Offer]] = {}
-    for offer in _offers(results, price):
-        offers.setdefault(offer.group["variant"], []).append(offer)
+def _draw_bias(results: StudyResults, price: str, unit: str) -> Drawing:
+    offers = offers_of(of_usual_size(results.ran()), price)
     if not offers:
         raise NothingToShow("no run that ended well has both an effective sample size and a distance from a reference")
+    figure, sentences = bias_panels(offers, unit)
+    everything = [offer for part in offers.values() for offer in part]
+    used = [offer.setting for offer in everything]
+    bounds = sum(not offer.is_resolved for offer in everything)
+    caption = (
+        "Down is right, left is cheap: distance from the own target against the price of an effective draw. "
+        "An arrow is a bound, within Monte Carlo error. Steps join what no converged setting of the same target beats."
+    )
+    numbers = (
+        f"{bounds} of {len(everything)} distances are within twice the Monte Carlo error; longer chains would move "
+        "them down, and between two arrows chance decides.",
+        *(f"Not beaten: {sentence}." for sentence in sentences),
+        "Means over seeds; chains that need a known variance are left out.",
+        *unconverged_lines(used),
+    )
+    return Drawing(figure, caption, runs_of(used), _message(offers.values(), unit), numbers)
+
+
+def bias_panels(offers: Mapping[str, Sequence[Offer]], unit: str) -> tuple[Figure, list[str]]:
+    """One panel per variant with the frontier of each kind of target, and who is on each frontier."""
     figure, all_axes = panels(len(offers), height=2.9)
     sentences = []
     for axes, (variant, part) in zip(all_axes, offers.items(), strict=True):
         for offer in part:
             _draw_offer(axes, offer)
         for target, (_, linestyle) in TARGETS.items():
-            best = frontier([offer for offer in part if offer.target == target and offer.group.is_converged])
+            best = frontier([offer for offer in part if offer.target == target and offer.setting.is_converged])
             steps = [one.price for one in best], [one.bias for one in best]
             axes.plot(*steps, drawstyle="steps-post", color=EXACT, linestyle=linestyle, linewidth=1.2, zorder=1)
-            names = ", ".join(dict.fromkeys(one.group["method"] for one in best))
+            names = ", ".join(dict.fromkeys(method_name(one.setting["method"]) for one in best))
             sentences += [f"{variant}, {target}: {names}"] if best else []
-        axes.set(xscale="log", yscale="log", title=variant)
-        axes.margins(0.12)
-        # Within one decade the numbers between would run into each other.
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        size = part[0].setting["num_points"]
+        axes.set(xscale="log", yscale="log", title=variant.replace(f"-points{size}", f", N = {size:,}"))
+        # Below, room for the arrows.
+        axes.margins(x=0.12, y=0.25)
+        for name in ("x", "y"):
+            whole_decades(axes, name)
     figure.supxlabel(f"{unit}, for an effective draw", fontsize=10)
-    figure.supylabel(LABELS["sliced_w2"], fontsize=10)
     everything = [offer for part in offers.values() for offer in part]
-    used = [offer.group for offer in everything]
-    methods = [method for method in METHODS if any(group["method"] == method for group in used)]
-    handles = [handle(method, COLOURS[method], linestyle="") for method in methods]
-    handles += [handle(f"target {name}, and its frontier", EXACT, *look) for name, look in TARGETS.items()]
+    figure.supylabel(LABELS[everything[0].column], fontsize=10)
+    used = [offer.setting for offer in everything]
+    methods = in_order(setting["method"] for setting in used)
+    handles = [handle(method_name(method), facts_of(method).colour, linestyle="") for method in methods]
+    targets = {offer.target for offer in everything}
+    handles += [
+        handle(f"target {name}, and its frontier", EXACT, *look) for name, look in TARGETS.items() if name in targets
+    ]
     figure.legend(handles=handles + hollow_handles(used), loc="outside upper center", ncols=4, fontsize=8)
-    bounds = sum(not offer.is_resolved for offer in everything)
-    caption = (
-        "Down is right, left is cheap: distance from the setting's own target against the price of an effective draw "
-        "of the slowest prediction, means over seeds. An arrow is a bound: the distance is within twice the Monte "
-        f"Carlo error ({bounds} of {len(everything)} settings), so longer chains would move it down. Steps join what "
-        "no converged setting with the same kind of target beats in both, though between two arrows chance decides: "
-        f"{'; '.join(sentences) or 'none'}. Chains that need a known variance are left out.{unconverged_text(used)}"
-    )
-    return Drawing(figure, caption, runs_of(used))
+    return figure, sentences
+
+
+def _message(parts: Iterable[Sequence[Offer]], unit: str) -> str:
+    """The method that is the cheapest with the right width at w < N on every task, where there is one."""
+    cheapest = set()
+    for part in parts:
+        right = [
+            offer
+            for offer in part
+            if offer.target == "w < N"
+            and offer.setting.is_converged
+            and abs(offer.setting.mean("sd_ratio") - 1) <= SAME_WIDTH
+        ]
+        if len({offer.setting["method"] for offer in right}) > 1:
+            cheapest.add(min(right, key=lambda offer: offer.price).setting["method"])
+    if len(cheapest) != 1:
+        return ""
+    return f"At w < N, {method_name(cheapest.pop())} needs the fewest {unit} for a right answer, on every task"
 
 
 def _draw_offer(axes: Axes, offer: Offer) -> None:
-    colour = COLOURS[offer.group["method"]]
+    colour = facts_of(offer.setting["method"]).colour
     marker, _ = TARGETS[offer.target]
-    face = colour if offer.group.is_converged else "white"
+    face = colour if offer.setting.is_converged else "white"
     axes.plot([offer.price], [offer.bias], marker=marker, color=colour, markerfacecolor=face, linestyle="", zorder=3)
     if not offer.is_resolved:
         # The tail is at the mark; the text, which there is none of, would be at the head.
@@ -142,63 +161,56 @@ def frontier(offers: Sequence[Offer]) -> list[Offer]:
 # The time of a step against N
 
 
-def step_microseconds(group: Group) -> Estimate:
-    """Microseconds of sampling for a step of one chain, over the seeds of a group whose runs ended well."""
-    steps = float(group["num_steps"]) * float(group["chains"])
-    seconds = by_seed(group.rows, "wall_clock_s")
-    return mean_over_seeds({seed: None if s is None else 1e6 * s / steps for seed, s in seconds.items()})
-
-
 def draw_step_cost(results: StudyResults) -> Drawing:
     """The time of a step against the number of training points, a line for each method and backend."""
-    families: dict[tuple[str, ...], list[Group]] = {}
-    for group in groups_of(results.ok):
+    families: dict[tuple[str, ...], list[Setting]] = {}
+    for setting in results.ran():
         # The same task and setting, whatever N.
         key = ("task", "stochastic", "prior", "prior_scale", "label", "backend")
-        families.setdefault(tuple(str(group[name]) for name in key), []).append(group)
-    grown = [sorted(one, key=lambda group: int(group["num_points"])) for one in families.values() if len(one) > 1]
+        families.setdefault(tuple(str(setting[name]) for name in key), []).append(setting)
+    grown = [sorted(one, key=lambda setting: int(setting["num_points"])) for one in families.values() if len(one) > 1]
     if not grown:
         raise NothingToShow("no setting was run at two numbers of training points; the study 'scaling' does that")
     figure, (axes,) = panels(1, height=5.2)
     figure.set_figwidth(WIDTH)
     backends = list(dict.fromkeys(family[0]["backend"] for family in grown))
-    handles, sentences = [], []
+    handles, numbers = [], []
+    growths: dict[str, str] = {}
     for family in grown:
         look = backends.index(family[0]["backend"])
-        style = COLOURS[family[0]["method"]], MARKERS[look], LINE_STYLES[look]
-        times = [step_microseconds(group) for group in family]
-        sizes = [int(group["num_points"]) for group in family]
+        style = facts_of(family[0]["method"]).colour, MARKERS[look], LINE_STYLES[look]
+        times = [setting.estimate("step_microseconds") for setting in family]
+        sizes = [int(setting["num_points"]) for setting in family]
         axes.plot(sizes, [time.mean or math.nan for time in times], color=style[0], marker=style[1], linestyle=style[2])
         for size, time in zip(sizes, times, strict=True):
             if time.low is not None and time.high is not None:
                 axes.plot([size, size], [time.low, time.high], color=style[0], linewidth=1.2, alpha=0.6)
-        name = name_text(family[0], "step_size", "preconditioner")
+        name = format_name(family[0], "step_size", "preconditioner")
         handles.append(handle(f"{name}, {family[0]['backend']}", *style))
         first, last = times[0].mean or math.nan, times[-1].mean or math.nan
-        sentences.append(
-            f"{name} on {family[0]['backend']} {_short(first)} to {_short(last)} µs (× {_short(last / first)})"
+        numbers.append(
+            f"{name} on {family[0]['backend']}: {format_number(first)} to {format_number(last)} µs "
+            f"(× {format_number(last / first)})"
         )
-    used = [group for family in grown for group in family]
+        growths.setdefault(method_name(family[0]["method"]), format_number(last / first, 2))
+    used = [setting for family in grown for setting in family]
     _draw_slope(axes, used)
-    smallest, largest = (int(find(group["num_points"] for group in used)) for find in (min, max))
+    smallest, largest = (int(find(setting["num_points"] for setting in used)) for find in (min, max))
     axes.set(xscale="log", yscale="log", xlabel=LABELS["num_points"], ylabel="µs for a step of one chain")
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
     caption = (
-        f"Time of a step as the data grow from N = {smallest:,} to {largest:,} ({largest / smallest:,.0f} times), "
-        f"without warm-up and compilation; means over seeds with 95 % intervals: {'; '.join(sentences)}. Dotted, a "
-        "time that grows as N. What a step costs does not depend on convergence, and these chains are short."
+        f"Time of a step from N = {smallest:,} to {largest:,}, without warm-up and compilation; means over seeds with "
+        "95 % intervals. Dotted, a time that grows as N. These chains are short and need not have converged."
     )
-    return Drawing(figure, caption, runs_of(used))
+    title = f"On {largest / smallest:,.0f} times the data a step takes " + listed(
+        [f"{growth} times as long ({name})" for name, growth in growths.items()]
+    )
+    return Drawing(figure, caption, runs_of(used), title, tuple(numbers))
 
 
-def _short(value: float) -> str:
-    """``5.25``, ``210,000``"""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _draw_slope(axes: Axes, groups: Sequence[Group]) -> None:
+def _draw_slope(axes: Axes, settings: Sequence[Setting]) -> None:
     """A line of slope 1 through the costliest step."""
-    costliest = max(groups, key=lambda group: step_microseconds(group).mean or 0.0)
-    time, size = step_microseconds(costliest).mean or 0.0, int(costliest["num_points"])
-    smallest = min(int(group["num_points"]) for group in groups)
+    costliest = max(settings, key=lambda setting: setting.mean("step_microseconds"))
+    time, size = costliest.mean("step_microseconds"), int(costliest["num_points"])
+    smallest = min(int(setting["num_points"]) for setting in settings)
     axes.plot([smallest, size], [time * smallest / size, time], color="black", linestyle=":", linewidth=1.2)

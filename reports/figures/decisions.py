@@ -6,21 +6,13 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from implementations.methods import METHODS
-from reports.figures.groups import (
-    Group,
-    groups_of,
-    one_backend,
-    runs_of,
-    settings_text,
-    sweeps,
-    told,
-    unconverged_text,
-)
+from records.display import format_name, format_number, format_setting, format_settings, format_value
+from records.methods import facts_of
+from records.setting import Setting, of_usual_size, one_backend, sweeps
+from records.study import StudyResults
+from reports.figures.captions import runs_of, unconverged_lines
 from reports.figures.marks import WIDTH, draw_sweeps, panels, sweep_text
-from reports.parts import Drawing, NothingToShow
-from reports.study import StudyResults
-from reports.style import COLOURS
+from reports.types import Drawing, NothingToShow
 
 #: Mean of the Kolmogorov-Smirnov distance of k normal values from N(0, 1), times sqrt(k): sqrt(pi / 2) log 2.
 CHANCE_DISTANCE = math.sqrt(math.pi / 2) * math.log(2)
@@ -28,91 +20,94 @@ CHANCE_DISTANCE = math.sqrt(math.pi / 2) * math.log(2)
 BAR_HEIGHT = 0.23
 
 
-def _audited(results: StudyResults) -> list[Group]:
+def _audited(results: StudyResults) -> list[Setting]:
     """Settings whose decisions are noisy; those of a full-data chain are exact."""
     return [
-        group
-        for group in one_backend(groups_of(results.ok))
-        if METHODS[group["method"]].is_minibatch and group.best("audit_wrong_accepts") is not None
+        setting
+        for setting in one_backend(results.ran())
+        if facts_of(setting["method"]).is_minibatch and setting.has("audit_wrong_accepts")
     ]
 
 
 def draw_decisions(results: StudyResults) -> Drawing:
-    """Wrong accepts to the right, wrong rejects to the left, one bar a setting."""
-    groups = _audited(results)
-    if not groups:
+    """Wrong accepts to the right, wrong rejects to the left, one bar per setting."""
+    settings = of_usual_size(_audited(results))
+    if not settings:
         raise NothingToShow("no run of a mini-batch method has audited decisions")
-    by_variant: dict[str, list[Group]] = {}
-    for group in groups:
-        by_variant.setdefault(group["variant"], []).append(group)
+    by_variant: dict[str, list[Setting]] = {}
+    for setting in settings:
+        by_variant.setdefault(setting["variant"], []).append(setting)
     sizes = [len(part) + 1.5 for part in by_variant.values()]
     figure = Figure(figsize=(WIDTH, BAR_HEIGHT * sum(sizes) + 0.9), layout="constrained")
     all_axes = figure.subplots(len(by_variant), 1, sharex=True, squeeze=False, height_ratios=sizes)[:, 0]
     for axes, (variant, part) in zip(all_axes, by_variant.items(), strict=True):
-        _draw_wrong(axes, part)
+        _draw_wrong(axes, sorted(part, key=lambda one: -one.mean("audit_wrong_accepts")))
         axes.set_title(variant, fontsize=10, loc="left")
     limit = max(abs(end) for end in all_axes[-1].get_xlim())
     all_axes[-1].set(xlim=(-limit, limit), xlabel="← wrong rejects   share of audited steps   wrong accepts →")
     all_axes[-1].xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
-    penalised = [group for group in groups if METHODS[group["method"]].acceptance.startswith("penalty")]
-    naive = [group for group in groups if METHODS[group["method"]].acceptance == "naive"]
+    penalised = [setting for setting in settings if facts_of(setting["method"]).acceptance.startswith("penalty")]
+    naive = [setting for setting in settings if facts_of(setting["method"]).acceptance == "naive"]
     caption = (
-        "A decision is wrong where the exact rule on all data, with the same proposal and the same random number, "
-        "decides otherwise. Bars are means over seeds with 95 % intervals. "
-        f"{_extremes('With a penalty', penalised)}{_extremes('Naive', naive)}A penalty makes wrong accepts rare and "
-        "pays with wrong rejects, that is with time; a method that accepts always has wrong accepts alone."
-        f"{unconverged_text(groups)}"
+        "A decision is wrong where the exact rule on all data, with the same proposal and random number, decides "
+        "otherwise. Wrong rejects cost time, wrong accepts bias. Bars are means over seeds with 95 % intervals."
     )
-    return Drawing(figure, caption, runs_of(groups))
+    numbers = (*_extremes("With a penalty", penalised), *_extremes("Naive", naive), *unconverged_lines(settings))
+    worst = [max(one.mean("audit_wrong_accepts") for one in part) for part in (penalised, naive) if part]
+    is_told = len(worst) == 2 and worst[0] < worst[1]
+    title = (
+        f"Wrong accepts: at most {worst[0]:.0%} of steps with the penalty, {worst[1]:.0%} without" if is_told else ""
+    )
+    return Drawing(figure, caption, runs_of(settings), title, numbers)
 
 
-def _draw_wrong(axes: Axes, groups: Sequence[Group]) -> None:
-    for place, group in enumerate(groups):
+def _draw_wrong(axes: Axes, settings: Sequence[Setting]) -> None:
+    for place, setting in enumerate(settings):
         for column, sign, alpha in (("audit_wrong_accepts", 1, 0.9), ("audit_wrong_rejects", -1, 0.45)):
-            value = group.best(column)
-            if value is None or value.mean is None:
+            value = setting.estimate(column)
+            if value.mean is None:
                 continue
             axes.barh(
                 place,
                 sign * value.mean,
                 height=0.7,
-                color=COLOURS[group["method"]],
+                color=facts_of(setting["method"]).colour,
                 alpha=alpha,
-                hatch=None if group.is_converged else "////",
+                hatch=None if setting.is_converged else "////",
                 edgecolor="white",
                 linewidth=0,
             )
             if value.low is not None and value.high is not None:
-                ends = [sign * max(0.0, value.low), sign * value.high]
+                ends = [sign * value.low, sign * value.high]
                 axes.plot(ends, [place, place], color="black", linewidth=1)
     axes.axvline(0, color="black", linewidth=0.8)
-    texts = [f"{group['method']}, {settings_text(group, 'preconditioner')}" for group in groups]
-    axes.set_yticks(range(len(groups)), texts, fontsize=8)
-    axes.set_ylim(len(groups) - 0.4, -0.6)
+    texts = [format_name(setting, "preconditioner") for setting in settings]
+    axes.set_yticks(range(len(settings)), texts, fontsize=8)
+    axes.set_ylim(len(settings) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
 
 
-def _extremes(what: str, groups: Sequence[Group]) -> str:
+def _extremes(what: str, settings: Sequence[Setting]) -> tuple[str, ...]:
     """The least and the largest share of wrong accepts."""
-    if not groups:
-        return ""
-    ordered = sorted(groups, key=lambda group: group.mean("audit_wrong_accepts"))
+    if not settings:
+        return ()
+    ordered = sorted(settings, key=lambda setting: setting.mean("audit_wrong_accepts"))
     ends = [
-        f"{told(group, 'audit_wrong_accepts')} ({group['variant']}, {settings_text(group, 'preconditioner')})"
-        for group in (ordered[:1] if len(ordered) == 1 else [ordered[0], ordered[-1]])
+        f"{format_value(one, 'audit_wrong_accepts')} ({one['variant']}, {format_settings(one, 'preconditioner')})"
+        for one in (ordered[:1] if len(ordered) == 1 else [ordered[0], ordered[-1]])
     ]
-    return f"{what}, wrong accepts are {' to '.join(ends)}. "
+    return (f"{what}, wrong accepts are {' to '.join(ends)}.",)
 
 
 def draw_noise(results: StudyResults) -> Drawing:
     """Distance from normality, skewness and the error of the variance estimate, against M."""
-    groups = [group for group in _audited(results) if group.best("audit_noise_normality_distance") is not None]
-    families = sweeps(groups, "num_batches")
+    settings = [setting for setting in _audited(results) if setting.has("audit_noise_normality_distance")]
+    families = sweeps(settings, "num_batches")
     if not families:
         raise NothingToShow("no method has audited runs that differ in M alone; give pbnn two values of num_batches")
     figure, (distance, skewness, variance) = panels(3, columns=3, height=3.8)
-    used = [group for family in families for group in family]
-    steps = min(int(group.rows["audit_num_steps"].min()) for group in used)
+    used = [setting for family in families for setting in family]
+    steps = min(row["audit_num_steps"] for setting in used for row in setting.ok)
     columns = {
         "audit_noise_normality_distance": (distance, "distance from N(0, 1)", CHANCE_DISTANCE / math.sqrt(steps)),
         "audit_noise_skewness": (skewness, "skewness of the noise", 0.0),
@@ -125,26 +120,42 @@ def draw_noise(results: StudyResults) -> Drawing:
     distance.set_ylim(bottom=0)
     _draw_spread(variance, families)
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
-    rejected = sum(int((group.rows["audit_noise_normality_p_value"] < 0.05).sum()) for group in used)
-    ends = "; ".join(sweep_text(family, "num_batches", "audit_noise_normality_distance") for family in families)
-    skew = "; ".join(sweep_text(family, "num_batches", "audit_noise_skewness") for family in families)
+    rejected = sum(row["audit_noise_normality_p_value"] < 0.05 for setting in used for row in setting.ok)
     caption = (
-        f"Noise of the loss difference over its true sd, {steps} audited steps a run. Left: the largest error of a "
-        f"probability if it is taken for N(0, 1) ({ends}); dotted, what as many normal values give by chance. A "
-        f"Kolmogorov-Smirnov test rejects normality at 5 % in {rejected} of {len(runs_of(used))} runs. Middle: "
-        f"skewness ({skew}); by the central limit theorem it falls as 1/√M. Right: median of the estimated variance "
-        "over the true one, with the middle 90 % of steps as a bar: few mini-batches often see too little noise, and "
-        "the penalty is then too small; many are a part of the data that the estimate takes for endless, and overstate "
-        f"it by N / (N - n M).{unconverged_text(used)}"
+        "Left, the largest error of a probability if the noise is taken for normal; dotted, chance. Right, "
+        "median of the estimated over the true variance, with the middle 90 % of steps: few mini-batches often see "
+        "too little noise."
     )
-    return Drawing(figure, caption, runs_of(used))
+    numbers = (
+        f"{steps} audited steps per run; a Kolmogorov-Smirnov test rejects normality at 5 % in {rejected} of "
+        f"{len(runs_of(used))} runs.",
+        *(f"distance, {sweep_text(one, 'num_batches', 'audit_noise_normality_distance')}" for one in families),
+        *(f"skewness, {sweep_text(one, 'num_batches', 'audit_noise_skewness')}" for one in families),
+        *(f"variance ratio, {sweep_text(one, 'num_batches', 'audit_variance_ratio_median')}" for one in families),
+        "Many mini-batches are a part of the data, which the estimate takes for endless: it is N/(N - n M) too large.",
+        *unconverged_lines(used),
+    )
+    return Drawing(figure, caption, runs_of(used), _noise_message(families), numbers)
 
 
-def _draw_spread(axes: Axes, families: Sequence[Sequence[Group]]) -> None:
+def _noise_message(families: Sequence[Sequence[Setting]]) -> str:
+    """What the fewest mini-batches make of the variance, where they understate it in every family."""
+    estimated = [family[0] for family in families if family[0]["variance"] != "oracle"]
+    ratios = [one.mean("audit_variance_ratio_median") for one in estimated]
+    if not ratios or max(ratios) >= 1:
+        return ""
+    worst = estimated[ratios.index(min(ratios))]
+    return (
+        f"Few mini-batches understate the noise: {format_number(min(ratios), 2)} of its variance, in the median, at "
+        f"{format_setting(worst, 'num_batches')}"
+    )
+
+
+def _draw_spread(axes: Axes, families: Sequence[Sequence[Setting]]) -> None:
     """The 5 % and 95 % quantiles of the ratio of the variances, means over seeds."""
     for number, family in enumerate(families):
-        for group in family:
+        for setting in family:
             # Families stand side by side, a few per cent apart.
-            x = float(group["num_batches"]) * 1.07 ** (number - (len(families) - 1) / 2)
-            ends = [group.mean("audit_variance_ratio_low"), group.mean("audit_variance_ratio_high")]
-            axes.plot([x, x], ends, color=COLOURS[group["method"]], linewidth=4, alpha=0.2, zorder=1)
+            x = float(setting["num_batches"]) * 1.07 ** (number - (len(families) - 1) / 2)
+            ends = [setting.mean("audit_variance_ratio_low"), setting.mean("audit_variance_ratio_high")]
+            axes.plot([x, x], ends, color=facts_of(setting["method"]).colour, linewidth=4, alpha=0.2, zorder=1)

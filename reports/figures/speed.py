@@ -1,4 +1,4 @@
-"""What a step costs in the suite's benchmarks: over its bare work and other libraries, and as problems grow.
+"""What a step costs in the suite's benchmarks: over its bare evaluations, over other libraries, and as problems grow.
 
 A study's runs have no part in it.
 """
@@ -16,22 +16,22 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.typing import LineStyleType
 
 from implementations.backends import BACKENDS
-from implementations.methods import METHODS
+from records.methods import facts_of, in_order
 from reports.benchmarks import Benchmarks, Row, is_met, ratio_text
 from reports.figures.backends import LOOKS
 from reports.figures.marks import WIDTH, handle, log_ticks, panels, say
-from reports.parts import Drawing, NothingToShow
-from reports.style import COLOURS, EXACT, LABELS
+from reports.style import EXACT, LABELS
+from reports.types import Drawing, NothingToShow
 
-#: A promise, in a colour that is no method's and no library's.
-PROMISE: dict[str, Any] = {
+#: A performance target, in a colour that is no method's and no library's.
+TARGET: dict[str, Any] = {
     "color": "#a3261b",
     "marker": "|",
     "markersize": 13.0,
     "markeredgewidth": 2.0,
     "linestyle": "",
 }
-#: How the bare work is called in the rows.
+#: What the rows call the bare likelihoods and gradients of a step.
 BARE = "its bare"
 STEP_TIME = "µs for a step of one chain"
 #: What stands for a method where the rows of a step are read and nothing else is done.
@@ -50,7 +50,7 @@ def _some(rows: list[Row], what: str, test: str) -> list[Row]:
 
 def draw_steps(benchmarks: Benchmarks) -> Drawing:
     """Steps over their bare likelihoods and gradients, a panel for each shape of the problem."""
-    rows = _some(_over_bare_work(benchmarks), "of steps over their bare work", "bench_step")
+    rows = _some(_over_bare_work(benchmarks), "of steps over their bare likelihoods and gradients", "bench_step")
     shapes = list(dict.fromkeys(row["shape"] for row in rows))
     methods = _methods(rows)
     figure = Figure(figsize=(WIDTH, 1.6 + 0.42 * len(methods)), layout="constrained")
@@ -62,10 +62,12 @@ def draw_steps(benchmarks: Benchmarks) -> Drawing:
     figure.legend(handles=_step_handles(rows), loc="outside upper center", ncols=3, fontsize=8)
     caption = (
         "A step's time over that of the arithmetic in it that nobody can do without: the likelihoods and gradients of "
-        "its points, already gathered and compiled. Medians, with quartiles as lines. "
-        f"{' '.join(_extremes(rows, shape) for shape in shapes)}{_promises_text(rows)}"
+        "its points, already gathered and compiled. Medians, with quartiles as lines."
     )
-    return Drawing(figure, caption)
+    numbers = (*(_extremes(rows, shape) for shape in shapes), *_targets_text(rows))
+    typical = median(row["ratio"] for row in rows if row["shape"] == shapes[-1])
+    title = f"Half of all steps take less than {typical:.2g} times their bare work ({shapes[-1]} shape)"
+    return Drawing(figure, caption, title=title, numbers=numbers)
 
 
 def _over_bare_work(benchmarks: Benchmarks) -> list[Row]:
@@ -73,9 +75,7 @@ def _over_bare_work(benchmarks: Benchmarks) -> list[Row]:
 
 
 def _methods(rows: Sequence[Row]) -> list[str]:
-    """Their methods, in the order of METHODS."""
-    found = dict.fromkeys(row["method"] for row in rows)
-    return [*(method for method in METHODS if method in found), *(method for method in found if method not in METHODS)]
+    return in_order(row["method"] for row in rows)
 
 
 def _combinations(rows: Sequence[Row]) -> list[tuple[str, int]]:
@@ -86,7 +86,7 @@ def _combinations(rows: Sequence[Row]) -> list[tuple[str, int]]:
 
 
 def _draw_steps(axes: Axes, rows: Sequence[Row], methods: Sequence[str]) -> None:
-    """A line a method: colour and marker a backend, larger with more chains, one below the other."""
+    """One line per method: colour and marker show the backend, larger with more chains, one below the other."""
     combinations = _combinations(rows)
     for row in rows:
         combination = row["backend"], row["chains"]
@@ -103,11 +103,11 @@ def _size(chains: int) -> float:
 
 
 def _draw_ratio(axes: Axes, place: float, row: Row, colour: str, marker: str, size: float) -> None:
-    """A ratio with its quartiles, and what is promised of it."""
+    """A ratio with its quartiles, and its performance target."""
     axes.plot([row["ratio_low"], row["ratio_high"]], [place, place], color=colour, linewidth=1.3, alpha=0.7, zorder=3)
     axes.plot([row["ratio"]], [place], color=colour, marker=marker, markersize=size, linestyle="", zorder=4)
     if row.get("target") is not None:
-        axes.plot([row["target"]], [place], **PROMISE, zorder=5)
+        axes.plot([row["target"]], [place], **TARGET, zorder=5)
 
 
 def _ratio_axis(axes: Axes, rows: Sequence[Row]) -> None:
@@ -127,12 +127,12 @@ def _step_handles(rows: Sequence[Row]) -> list[Line2D]:
         entry = handle(f"{backend}, {chains} chain{'s' * (chains > 1)}", *LOOKS[backend], linestyle="")
         entry.set_markersize(_size(chains))
         handles.append(entry)
-    return handles + _promise_handles(rows)
+    return handles + _target_handles(rows)
 
 
-def _promise_handles(rows: Sequence[Row]) -> list[Line2D]:
+def _target_handles(rows: Sequence[Row]) -> list[Line2D]:
     is_needed = any(row.get("target") is not None for row in rows)
-    return [Line2D([], [], label="promised at most", **PROMISE)] if is_needed else []
+    return [Line2D([], [], label="target: at most", **TARGET)] if is_needed else []
 
 
 def _extremes(rows: Sequence[Row], shape: str) -> str:
@@ -153,13 +153,13 @@ def _chains_text(chains: int) -> str:
     return "1 chain" if chains == 1 else f"{chains} chains"
 
 
-def _promises_text(rows: Sequence[Row]) -> str:
-    """What became of the promises among them; nothing where there are none."""
-    promises = [row for row in rows if row.get("target") is not None]
-    if not promises:
-        return ""
-    told = (f"{row['target']:g} for {row['what']} ({'kept' if is_met(row) else 'broken'})" for row in promises)
-    return f" Promised at most: {'; '.join(told)}."
+def _targets_text(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Which performance targets among them are met; nothing where there are none."""
+    return tuple(
+        f"Performance target, at most {row['target']:g}: {row['what']} ({'met' if is_met(row) else 'missed'})"
+        for row in rows
+        if row.get("target") is not None
+    )
 
 
 def draw_peers(benchmarks: Benchmarks) -> Drawing:
@@ -174,14 +174,16 @@ def draw_peers(benchmarks: Benchmarks) -> Drawing:
     _ratio_axis(axes, rows)
     axes.set_xlabel("our step, over the other library's")
     handles = [handle(name, *LOOKS[name], linestyle="") for name in dict.fromkeys(row["backend"] for row in rows)]
-    handles += _promise_handles(rows)
+    handles += _target_handles(rows)
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize=8)
-    told = "; ".join(f"{row['method']} on {row['backend']} over {row['baseline']} {ratio_text(row)}" for row in rows)
+    numbers = (f"{row['method']} on {row['backend']} over {row['baseline']} {ratio_text(row)}" for row in rows)
     caption = (
         "Left of 1 ours is faster. The same algorithm on the same model and data, timed after both had found the same "
-        f"moments; medians, with quartiles as lines: {told}.{_promises_text(rows)}"
+        "moments; medians, with quartiles as lines."
     )
-    return Drawing(figure, caption)
+    slowest = max(row["ratio"] for row in rows)
+    title = f"Our steps take at most {slowest:.2g} of the time of other libraries'" if slowest < 1 else ""
+    return Drawing(figure, caption, title=title, numbers=(*numbers, *_targets_text(rows)))
 
 
 # As something grows
@@ -191,7 +193,7 @@ def draw_peers(benchmarks: Benchmarks) -> Drawing:
 class Growth:
     """Rows that differ in one number alone, each timed by turns with the same baseline.
 
-    Their times are told as ratio times the baseline's median time: the machine is not equally fast at all times, and
+    Their times are shown as ratio times the baseline's median time: the machine is not equally fast at all times, and
     what it does beside falls on both sides of a ratio.
     """
 
@@ -204,7 +206,7 @@ class Growth:
 
     @classmethod
     def of(cls, rows: Sequence[Row], axis: str) -> Self:
-        # Only its name tells where the baseline stands: ``pbnn, N = 10,000``.
+        # Only its name says where the baseline stands: ``pbnn, N = 10,000``.
         (baseline,) = {int(re.findall(r"\d[\d,]*", row["baseline"])[0].replace(",", "")) for row in rows}
         ordered = sorted(rows, key=lambda row: int(row[axis]))
         return cls(axis, ordered, baseline, median(row["baseline_microseconds"] for row in rows))
@@ -243,16 +245,28 @@ def draw_points(benchmarks: Benchmarks) -> Drawing:
     if measured:
         entries.append(handle("the data themselves", EXACT, "", ":"))
     figure.legend(handles=entries, loc="outside upper center", ncols=3, fontsize=8)
-    told = "; ".join(
-        f"{_growth_name(method)} × {ratio_text(growth.rows[-1])} at N = {growth.rows[-1]['num_points']:,}"
+    smallest = next(iter(growths.values())).baseline
+    numbers = (
+        f"Over that at N = {smallest:,}: {_growth_name(method)} × {ratio_text(growth.rows[-1])} at N = "
+        f"{growth.rows[-1]['num_points']:,}"
         for method, growth in growths.items()
     )
-    smallest = next(iter(growths.values())).baseline
-    caption = (
-        f"Time of a step of one chain, over that at N = {smallest:,}: {told}. "
-        f"{BY_TURNS.format('the fewest points')}{_memory_text(measured)}{_promises_text(rows)}"
+    caption = f"Time of a step of one chain as the data grow. {BY_TURNS.format('the fewest points')}"
+    return Drawing(
+        figure,
+        caption,
+        title=_points_message(growths),
+        numbers=(*numbers, *_memory_text(measured), *_targets_text(rows)),
     )
-    return Drawing(figure, caption)
+
+
+def _points_message(growths: dict[str, Growth]) -> str:
+    """What more data do to a step on mini-batches, and to one on all of them."""
+    if "pbnn" not in growths:
+        return ""
+    last = growths["pbnn"].rows[-1]
+    factor = last["num_points"] / growths["pbnn"].baseline
+    return f"With {factor:,.0f} times the data a step of pbnn takes {last['ratio']:.2g} times as long"
 
 
 def _growth_name(method: str) -> str:
@@ -266,7 +280,7 @@ def _draw_points(axes: Axes, growths: dict[str, Growth]) -> None:
 
 
 def _growth_look(method: str) -> tuple[str, str, LineStyleType]:
-    return (EXACT, "x", "--") if method == ROWS else (COLOURS.get(method, EXACT), "o", "-")
+    return (EXACT, "x", "--") if method == ROWS else (facts_of(method).colour, "o", "-")
 
 
 def _sizes(methods: Collection[str]) -> list[float]:
@@ -289,14 +303,14 @@ def _draw_memory(axes: Axes, rows: Sequence[Row]) -> None:
     axes.set(xscale="log", yscale="log", xlabel=LABELS["num_points"], ylabel="MB: the data (dotted), and the rest")
 
 
-def _memory_text(rows: Sequence[Row]) -> str:
+def _memory_text(rows: Sequence[Row]) -> tuple[str, ...]:
     if not rows:
-        return ""
+        return ()
     largest = max(row["num_points"] for row in rows)
-    told = [f"{row['method']} {row['other_mb']:,.3g} MB" for row in rows if row["num_points"] == largest]
+    listed = [f"{row['method']} {row['other_mb']:,.3g} MB" for row in rows if row["num_points"] == largest]
     sizes = sorted({row["data_mb"] for row in rows if row["num_points"] == largest})
     data = " to ".join(f"{size:,.3g}" for size in dict.fromkeys((sizes[0], sizes[-1])))
-    return f" At N = {largest:,} the data are {data} MB, and a step uses beside them: {', '.join(told)}."
+    return (f"At N = {largest:,} the data are {data} MB, and a step uses beside them: {', '.join(listed)}.",)
 
 
 def _counts(rows: Sequence[Row]) -> list[int]:
@@ -309,7 +323,10 @@ def draw_chains(benchmarks: Benchmarks) -> Drawing:
     growths = _growths(rows, "chains")
     figure, axes = _draw_growths(growths, "chains")
     axes.set_ylim(bottom=0)
-    return Drawing(figure, f"Time for a step of one of the chains. {_growths_text(growths, _chains_text)}")
+    caption = f"Time for a step of one of the chains. {BY_TURNS.format('one chain')}"
+    return Drawing(
+        figure, caption, title=_growth_message(growths, _chains_text), numbers=_growths_text(growths, _chains_text)
+    )
 
 
 def draw_batch_size(benchmarks: Benchmarks) -> Drawing:
@@ -322,8 +339,23 @@ def draw_batch_size(benchmarks: Benchmarks) -> Drawing:
         line = [growth.microseconds * size / growth.baseline for size in sizes]
         axes.plot(sizes, line, color="black", linestyle=":", linewidth=1.2)
     axes.set_yscale("log")
-    text = _growths_text(growths, lambda size: f"n = {size:,}")
-    return Drawing(figure, f"Time of a step. Dotted, one that grows as n. {text}")
+    baseline = _size_text(next(iter(growths.values())).baseline)
+    caption = f"Time of a step. Dotted, one that grows as n. {BY_TURNS.format(baseline)}"
+    return Drawing(
+        figure, caption, title=_growth_message(growths, _size_text), numbers=_growths_text(growths, _size_text)
+    )
+
+
+def _size_text(size: int) -> str:
+    return f"n = {size:,}"
+
+
+def _growth_message(growths: dict[str, Growth], name: Callable[[int], str]) -> str:
+    """What the largest number costs the first method."""
+    method, growth = next(iter(growths.items()))
+    last = growth.rows[-1]
+    largest, baseline = name(last[growth.axis]), name(growth.baseline)
+    return f"With {largest} a step of {method} takes {last['ratio']:.2g} times that with {baseline}"
 
 
 def _draw_growths(growths: dict[str, Growth], axis: str) -> tuple[Figure, Axes]:
@@ -336,30 +368,30 @@ def _draw_growths(growths: dict[str, Growth], axis: str) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _growths_text(growths: dict[str, Growth], name: Callable[[int], str]) -> str:
+def _growths_text(growths: dict[str, Growth], name: Callable[[int], str]) -> tuple[str, ...]:
     """Every ratio, and what it is to."""
     baseline = name(next(iter(growths.values())).baseline)
-    told = (
-        f"{_growth_name(method)} "
+    listed = (
+        f"Over that with {baseline}: {_growth_name(method)} "
         + ", ".join(f"× {ratio_text(row)} with {name(row[growth.axis])}" for row in growth.rows)
         for method, growth in growths.items()
     )
     rows = [row for growth in growths.values() for row in growth.rows]
-    return f"Over that with {baseline}: {'; '.join(told)}. {BY_TURNS.format(baseline)}{_promises_text(rows)}"
+    return (*listed, *_targets_text(rows))
 
 
-# The two that the README shows
+# The two that the documentation shows
 
 
 def draw_overview(benchmarks: Benchmarks) -> Figure:
-    """Steps over their bare work on the mnist shape, and their cost as the data grow."""
+    """Steps over their bare likelihoods and gradients on the mnist shape, and their cost as the data grow."""
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     legend: dict[str, Any] = {"fontsize": "small", "loc": "lower center", "bbox_to_anchor": (0.5, 1), "ncols": 2}
     bare = [row for row in _over_bare_work(benchmarks) if row["shape"] == "mnist"]
     if bare:
         _draw_steps(left, bare, _methods(bare))
-        left.set_xlabel("a step, over the bare work in it (mnist shape)")
+        left.set_xlabel("a step over its bare likelihoods and gradients (mnist shape)")
         left.legend(handles=_step_handles(bare), **legend)
     else:
         say(left, "steps were not measured")

@@ -8,24 +8,17 @@ small step and a large M would be a difference of targets.
 from collections.abc import Iterable, Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from metrics.fidelity import RESOLUTION
-from reports.figures.groups import (
-    SYMBOLS,
-    Group,
-    choose,
-    groups_of,
-    one_backend,
-    runs_of,
-    settings_text,
-    sweeps,
-    told,
-    unconverged_text,
-)
+from records.display import format_name, format_number, format_setting, format_settings, format_value
+from records.methods import facts_of
+from records.setting import Setting, nearest, one_backend, sweeps
+from records.study import StudyResults
+from reports.figures.captions import SAME_WIDTH, runs_of, unconverged_lines
 from reports.figures.marks import draw_sweeps, handle, panels
-from reports.parts import Drawing, NothingToShow
-from reports.study import StudyResults
-from reports.style import COLOURS, LABELS
+from reports.style import LABELS
+from reports.types import Drawing, NothingToShow
 
 #: What measures the distance, and its value at no distance.
 COLUMNS = {"sd_ratio": 1.0, "mean_error": 0.0, "sliced_w2": 0.0}
@@ -34,90 +27,111 @@ AXES = ("step_size", "num_batches")
 
 def draw_targets(results: StudyResults) -> Drawing:
     """sd ratio, error of the mean and sliced W2 of PBNN against step size and M, beside the tempered chain's own."""
-    groups = [
-        group
-        for group in one_backend(groups_of(results.ok))
-        if group["weight"] == "batch" and group.best("sliced_w2") is not None
+    settings = [
+        setting for setting in one_backend(results.ran()) if setting["weight"] == "batch" and setting.has("sliced_w2")
     ]
-    penalised = [group for group in groups if group["method"] == "pbnn" and group["variance"] != "oracle"]
+    penalised = [setting for setting in settings if setting["method"] == "pbnn" and setting["variance"] != "oracle"]
     found = {axis: families for axis in AXES if (families := sweeps(penalised, axis))}
     if not found:
         raise NothingToShow(
             "needs pbnn with weight = batch at two values of step_size or of num_batches, on a task with a reference"
         )
     figure, all_axes = panels(len(COLUMNS) * len(found), columns=len(COLUMNS), height=2.9)
-    tempered = [_tempered(groups, family[0]) for families in found.values() for family in families]
-    levels = list({group["run"]: group for group in tempered if group is not None}.values())
-    handles = []
+    tempered = [_tempered(settings, family[0]) for families in found.values() for family in families]
+    levels = list({setting["run"]: setting for setting in tempered if setting is not None}.values())
+    handles: list[Line2D] = []
     for place, (axis, families) in enumerate(found.items()):
         row = all_axes[place * len(COLUMNS) : (place + 1) * len(COLUMNS)]
         for axes, (column, right) in zip(row, COLUMNS.items(), strict=True):
             entries = draw_sweeps(axes, families, axis, column)
             axes.axhline(right, color="black", linewidth=1)
-            axes.set_title(LABELS[column], fontsize=9.5)
+            axes.set_title(LABELS[column] if place == 0 else "", fontsize=9.5)
             for level in levels:
                 _draw_level(axes, level, column)
             # A distance is never below 0, whatever the interval of its mean.
             axes.set_ylim(bottom=0 if right == 0 else None)
-        handles += entries
-    handles = list({entry.get_label(): entry for entry in handles}.values())
+        # What looks alike is one entry: the panels below each other are named by their axes.
+        handles += [entry for entry in entries if _look(entry) not in map(_look, handles)]
+    for entry in handles[:1] if len({_look(entry) for entry in handles}) == 1 else []:
+        entry.set_label(f"{families[0][0]['variant']}: {format_name(families[0][0], *AXES, 'preconditioner')}")
     handles += [
-        handle(f"{level['variant']}: tempered, n = {level['batch_size']}", COLOURS["tempered"], "", "--")
+        handle(f"{level['variant']}: {format_name(level, 'step_size')}", facts_of("tempered").colour, "", "--")
         for level in levels
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
-    used = [group for families in found.values() for family in families for group in family]
+    used = [setting for families in found.values() for family in families for setting in family]
     caption = (
-        "Distance of pbnn's draws from the tempered posterior of the same n, in its sd; black, no distance; orange, "
-        "what the tempered chain itself has, that is Monte Carlo error alone. "
-        f"{' '.join(_sentence(family, axis) for axis, families in found.items() for family in families)} "
-        f"{_least(used, levels)} What grows with η and falls with M is the regime of the noise; a difference of "
-        f"targets would stay where η is small and M large.{unconverged_text([*used, *levels])}"
+        "Black, no distance from the tempered posterior of the same n; orange, the tempered chain's own, "
+        "which is Monte Carlo error. What grows with η and falls with M is noise; a difference of targets would stay."
     )
-    return Drawing(figure, caption, runs_of([*used, *levels]))
-
-
-def _tempered(groups: Iterable[Group], like: Group) -> Group | None:
-    """The tempered chain of the same task and n."""
-    return choose(
-        group
-        for group in groups
-        if group["method"] == "tempered"
-        and group["variant"] == like["variant"]
-        and group["batch_size"] == like["batch_size"]
+    numbers = [_sentence(family, axis) for axis, families in found.items() for family in families]
+    return Drawing(
+        figure,
+        caption,
+        runs_of([*used, *levels]),
+        _message(_quietest(used)),
+        (*numbers, _least(used, levels), *unconverged_lines([*used, *levels])),
     )
 
 
-def _draw_level(axes: Axes, group: Group, column: str) -> None:
-    value = group.best(column)
-    if value is None or value.mean is None:
-        return
-    axes.axhline(value.mean, color=COLOURS["tempered"], linestyle="--", linewidth=1.5, zorder=1)
-    if value.low is not None and value.high is not None:
-        axes.axhspan(value.low, value.high, color=COLOURS["tempered"], alpha=0.15, linewidth=0, zorder=0)
+def _look(entry: Line2D) -> tuple[object, ...]:
+    return entry.get_color(), entry.get_marker(), entry.get_linestyle(), entry.get_markerfacecolor()
 
 
-def _sentence(family: Sequence[Group], axis: str) -> str:
-    steps = ", ".join(f"{told(group, 'sd_ratio')} at {SYMBOLS[axis]} = {group[axis]:.3g}" for group in family)
-    return f"{family[0]['variant']}, {settings_text(family[0], axis, 'preconditioner')}: sd ratio {steps}."
+def _quietest(settings: Sequence[Setting]) -> Setting:
+    return min(settings, key=lambda setting: setting.mean("mean_variance"))
 
 
-def _least(groups: Sequence[Group], levels: Sequence[Group]) -> str:
-    """The least noisy setting, and whether its distance is more than chance."""
-    least = min(groups, key=lambda group: group.mean("mean_variance"))
-    rows = least.shown()
-    resolved = int(rows["sliced_w2_resolved"].fillna(False).sum())
-    beside = "".join(f", the tempered chain's {told(one, 'sliced_w2')}" for one in levels[:1])
+def _message(least: Setting) -> str:
+    if abs(least.mean("sd_ratio") - 1) > SAME_WIDTH:
+        return ""
     return (
-        f"Where the noise is least ({settings_text(least, 'preconditioner')}, σ² = {least.mean('mean_variance'):.2g}) "
-        f"the sliced W2 is {told(least, 'sliced_w2')}{beside}; in {resolved} of {len(rows)} seeds it exceeds "
-        f"{RESOLUTION:g} Monte Carlo errors.{_finite(least)}"
+        f"Where its noise is small, PBNN samples the tempered posterior: {format_number(least.mean('sd_ratio'))} "
+        f"of its width at σ² = {format_number(least.mean('mean_variance'), 2)}"
     )
 
 
-def _finite(group: Group) -> str:
+def _tempered(settings: Iterable[Setting], like: Setting) -> Setting | None:
+    """The tempered chain of the same task and n."""
+    return nearest(
+        setting
+        for setting in settings
+        if setting["method"] == "tempered"
+        and setting["variant"] == like["variant"]
+        and setting["batch_size"] == like["batch_size"]
+    )
+
+
+def _draw_level(axes: Axes, setting: Setting, column: str) -> None:
+    value = setting.estimate(column)
+    if value.mean is None:
+        return
+    axes.axhline(value.mean, color=facts_of("tempered").colour, linestyle="--", linewidth=1.5, zorder=1)
+    if value.low is not None and value.high is not None:
+        axes.axhspan(value.low, value.high, color=facts_of("tempered").colour, alpha=0.15, linewidth=0, zorder=0)
+
+
+def _sentence(family: Sequence[Setting], axis: str) -> str:
+    steps = ", ".join(f"{format_value(setting, 'sd_ratio')} at {format_setting(setting, axis)}" for setting in family)
+    return f"{family[0]['variant']}, {format_settings(family[0], axis, 'preconditioner')}: sd ratio {steps}."
+
+
+def _least(settings: Sequence[Setting], levels: Sequence[Setting]) -> str:
+    """The least noisy setting, and whether its distance is more than chance."""
+    least = _quietest(settings)
+    rows = least.evidence
+    resolved = sum(bool(row["sliced_w2_resolved"]) for row in rows)
+    beside = "".join(f", the tempered chain's {format_value(one, 'sliced_w2')}" for one in levels[:1])
+    return (
+        f"Where the noise is least ({format_settings(least, 'preconditioner')}, "
+        f"σ² = {format_number(least.mean('mean_variance'), 2)}) the sliced W2 is {format_value(least, 'sliced_w2')}"
+        f"{beside}; in {resolved} of {len(rows)} seeds it exceeds {RESOLUTION:g} Monte Carlo errors.{_finite(least)}"
+    )
+
+
+def _finite(setting: Setting) -> str:
     """How much the paper's estimate, which knows nothing of a finite data set, overstates the variance."""
-    share = float(group["batch_size"] * group["num_batches"] / group["num_points"])
-    if group["variance"] != "batches" or share < 0.05:
+    share = float(setting["batch_size"] * setting["num_batches"] / setting["num_points"])
+    if setting["variance"] != "batches" or share < 0.05:
         return ""
     return f" A step of it reads {share:.0%} of the data, so its variance is overstated by {share / (1 - share):.0%}."

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from tests.benchmarks.bench_peers import NUM_STEPS, NUM_STEPS_IN_LOOP, assert_same_moments
-from tests.benchmarks.peers import PEERS
-from tests.benchmarks.work import synthetic
+from benchmarks.bench_peers import NUM_STEPS, NUM_STEPS_IN_LOOP, assert_same_moments, bench_peer
+from benchmarks.peers import PEERS, library_of
+from benchmarks.work import synthetic
 
 #: So small that nearly all moves are accepted, and that their noise is all there is to them.
 STEP_SIZE = 1e-10
-LIBRARIES = {name: name.partition(" ")[0] for name in PEERS}
 
 
-# tensordict, which posteriors imports, uses what torch has deprecated.
+# tensordict, which posteriors imports, uses what torch has deprecated, and announces a change to its own users.
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The Tensor default of the field:FutureWarning")
 @pytest.mark.parametrize("name", PEERS)
 def test_a_peer_returns_every_position_and_goes_on_from_the_last(name):
     problem = synthetic("mnist", 500)
@@ -24,7 +24,7 @@ def test_a_peer_returns_every_position_and_goes_on_from_the_last(name):
     first, second = run(5), run(5)
     assert first.shape == second.shape == (5, problem.num_parameters)
     assert first.dtype == second.dtype == np.float32
-    # In units of the noise's sd, sqrt(2 eta). A chain that began anew would make a move of sqrt(6) between the runs.
+    # In units of the noise's sd, sqrt(2 eta). A chain that began again would make a move of sqrt(6) between the runs.
     moves = np.diff(np.concatenate([problem.map[None], first, second]), axis=0) / np.sqrt(2 * STEP_SIZE)
     lengths = np.sqrt((moves**2).mean(axis=1))
     assert (lengths > 0).sum() >= 8, lengths
@@ -35,9 +35,9 @@ def test_a_peer_returns_every_position_and_goes_on_from_the_last(name):
 
 @pytest.mark.parametrize("name", PEERS)
 def test_a_peer_whose_library_is_missing_is_skipped_and_says_which(name, monkeypatch):
-    monkeypatch.setitem(sys.modules, LIBRARIES[name], None)
-    with pytest.raises(pytest.skip.Exception, match=f"'{LIBRARIES[name]}'"):
-        PEERS[name].build(synthetic("regression", 500), STEP_SIZE, 50)
+    monkeypatch.setitem(sys.modules, library_of(name), None)
+    with pytest.raises(pytest.skip.Exception, match=f"'{library_of(name)}'"):
+        bench_peer(pytest.fail, name)
 
 
 #: How long the chains remember a step, as the ratio of successive covariances, and how many steps they have: the random

@@ -1,10 +1,10 @@
-"""What was measured is told as it is: a promise that is not kept says so, and nothing measured is an error."""
+"""What was measured is shown as it is: a target that is missed says so, and nothing measured is an error."""
 
 import pytest
 
+from benchmarks.summary import lines, plot, rows_of
 from reports.benchmarks import Benchmarks, load
-from tests.benchmarks.summary import lines, plot, rows_of
-from workflows.readme import performance
+from workflows.reference import performance
 
 ROW = {
     "what": "a",

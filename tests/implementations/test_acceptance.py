@@ -1,5 +1,6 @@
 """The acceptance rules, against scipy and against the integrals they are made for."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,19 +8,13 @@ import torch
 from scipy.special import hyp0f1
 from scipy.stats import chi2, norm
 
-from implementations.jax_backend import acceptance as jax_acceptance
-from implementations.jax_backend import proposals as jax_proposals
-from implementations.torch_backend import acceptance as torch_acceptance
-from implementations.torch_backend import proposals as torch_proposals
+from implementations import acceptance, proposals
 
 
 def log_accept(backend, kind, delta, variance, dof):
     """A rule of a backend on numpy arrays, in single precision."""
-    if backend == "jax":
-        found = jax_acceptance.ACCEPTANCES[kind](jnp.asarray(delta, "float32"), jnp.asarray(variance, "float32"), dof)
-    else:
-        arrays = (torch.as_tensor(np.asarray(array), dtype=torch.float32) for array in (delta, variance))
-        found = torch_acceptance.ACCEPTANCES[kind](*arrays, dof)
+    to_array = torch.as_tensor if backend == "torch" else jnp.asarray
+    found = acceptance.ACCEPTANCES[kind](*(to_array(np.float32(array)) for array in (delta, variance)), dof)
     return np.asarray(found, float)
 
 
@@ -105,24 +100,19 @@ def flow(backend, start, end, gradient_of, potential, factor, step_size, noise_v
     np.testing.assert_allclose(moved, end, atol=1e-10)
     nodes = np.linspace(-12, 12, 20_001)
     delta = potential(end) - potential(start) + np.sqrt(noise_variance) * nodes
-    rule = torch_acceptance.penalty if backend == "torch" else jax_acceptance.penalty
-    accept = np.exp(np.minimum(0, broken * log_ratio + rule(delta, noise_variance, np.inf)))
+    accept = np.exp(np.minimum(0, broken * log_ratio + acceptance.penalty(delta, noise_variance, np.inf)))
     mean = np.sum(accept * norm.pdf(nodes)) * (nodes[1] - nodes[0])
     return np.exp(-potential(start) - normals @ normals / 2) * mean
 
 
 def move_and_ratio(backend, start, gradient, back, factor, normals, step_size):
-    if backend == "torch":
-        start, gradient, back, factor, normals = map(torch.from_numpy, (start, gradient, back, factor, normals))
-        parts, step_size = torch_proposals, torch.tensor(step_size, dtype=torch.float64)
-        moved = parts.langevin(start, gradient, factor, factor @ normals, step_size)
-        return moved.numpy(), float(parts.langevin_log_ratio(gradient, back, factor, normals, step_size))
-    import jax
-
     with jax.enable_x64(True):
-        moved = jax_proposals.langevin(start, gradient, jnp.asarray(factor), factor @ normals, step_size)
-        ratio = jax_proposals.langevin_log_ratio(gradient, back, jnp.asarray(factor), normals, step_size)
-        return np.asarray(moved), float(ratio)
+        to_array = torch.as_tensor if backend == "torch" else jnp.asarray
+        start, gradient, back, factor, normals, step_size = map(
+            to_array, (start, gradient, back, factor, normals, np.float64(step_size))
+        )
+        moved = proposals.langevin(start, gradient, factor, factor @ normals, step_size)
+        return np.asarray(moved), float(proposals.langevin_log_ratio(gradient, back, factor, normals, step_size))
 
 
 @both

@@ -8,146 +8,75 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks import explicit_noise
+from benchmarks.explicit_noise import CHAINS, METROPOLIS, make_noise, make_settings, run_jax, run_torch
 from implementations import numpy_reference
-from implementations.jax_backend import chain as jax_chain
+from implementations.backends import build_sampler
+from implementations.estimates import VARIANCES
+from implementations.inputs import anchor_of
 from implementations.jax_backend import likelihood as jax_likelihood
 from implementations.jax_backend import minibatch as jax_minibatch
-from implementations.jax_backend.likelihood import Data as JaxData
-from implementations.memory import rows_of
-from implementations.methods import METHODS, Settings, evaluations_per_step, resolve, setting_names
+from implementations.kernel import Data as JaxData
+from implementations.methods import METHODS
+from implementations.metropolis import Noise
+from implementations.settings import Settings
 from implementations.tasks.geometry import preconditioner_factor, start_points
 from implementations.tasks.problem import Problem
-from implementations.torch_backend import chain as torch_chain
-from implementations.torch_backend.likelihood import Data as TorchData
-from tests.implementations.chains import counted
 
-NUM_STEPS = 200
-CHAINS = 2
-
-#: Settings under which a good part of the moves is accepted and a good part is not.
-LIVELY = {
-    "linear": {"batch_size": 5, "num_batches": 4},
-    "regression": {"batch_size": 5, "num_batches": 5},
-    "digits": {"batch_size": 20, "num_batches": 4},
-}
-STEP_SIZES = {"full_mh": 0.1, "tempered": 0.1, "mala": 0.4, "sgld": 0.05, "ula": 0.05}
+#: A wrong decision or state shows within a few steps; the gate makes more.
+NUM_STEPS = 80
 
 
-def make_settings(problem: Problem, method: str, **given: Any) -> Settings:
-    scale = 1.0 if METHODS[method].proposal == "langevin" else 21 / problem.num_parameters
-    step_size = STEP_SIZES.get(method, 0.05) * scale
-    wanted = {
-        "step_size": step_size,
-        "chains": CHAINS,
-        "dtype": "float64",
-        "weight": 20.0,
-        **LIVELY[problem.task],
-        **given,
-    }
-    applicable = {name: value for name, value in wanted.items() if name in setting_names(METHODS[method])}
-    return resolve(
-        method, applicable, task=problem.task, num_points=problem.num_points, num_parameters=problem.num_parameters
-    )
-
-
-def make_noise(problem: Problem, method: str, settings: Settings) -> dict[str, np.ndarray]:
-    """Random numbers for all steps, by numpy."""
-    generator = np.random.default_rng(0)
-    num_batches, batch_size = settings.batch_shape
-    of_loss = num_batches if METHODS[method].estimate == "batches" else 0
-    of_gradient = batch_size if METHODS[method].gradient == "batch" else 0
-
-    def points(count: int) -> np.ndarray:
-        rows = [generator.permutation(problem.num_points)[:count] for _ in range(NUM_STEPS * CHAINS)]
-        return np.array(rows, np.int32).reshape(NUM_STEPS, CHAINS, count)
-
-    return {
-        "normals": generator.normal(size=(NUM_STEPS, CHAINS, problem.num_parameters)),
-        "log_uniforms": np.log(generator.uniform(size=(NUM_STEPS, CHAINS))),
-        "indices": points(of_loss * batch_size).reshape(NUM_STEPS, CHAINS, of_loss, batch_size),
-        "gradient_indices": points(of_gradient),
-    }
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    monkeypatch.setattr(explicit_noise, "NUM_STEPS", NUM_STEPS)
 
 
 def run_reference(problem: Problem, method: str, settings: Settings, start: np.ndarray, factor: np.ndarray) -> Any:
-    noise = make_noise(problem, method, settings)
+    noise = make_noise(problem, method, settings, factor)
+    anchor = anchor_of(problem, METHODS[method], settings)
     trail, accepted = np.zeros((NUM_STEPS, *start.shape)), np.zeros((NUM_STEPS, CHAINS), bool)
     dense = factor if factor.ndim == 2 else factor * np.eye(problem.num_parameters)
     for chain in range(CHAINS):
         position = start[chain]
         for number in range(NUM_STEPS):
             step_noise = numpy_reference.Noise(
-                noise["normals"][number, chain],
-                noise["log_uniforms"][number, chain],
-                noise["indices"][number, chain],
-                noise["gradient_indices"][number, chain],
+                noise.normals[number, chain],
+                noise.log_uniforms[number, chain],
+                noise.indices[number, chain],
+                noise.gradient_indices[number, chain],
             )
-            outcome = numpy_reference.step(position, step_noise, settings.step_size, dense, problem, method, settings)
+            outcome = numpy_reference.step(
+                position, step_noise, settings.step_size, dense, problem, method, settings, anchor
+            )
             position = outcome.position
             trail[number, chain], accepted[number, chain] = position, outcome.is_accepted
     return trail, accepted
 
 
-def run_jax(problem: Problem, method: str, settings: Settings, start: np.ndarray, factor: np.ndarray) -> Any:
-    with jax.enable_x64(True):
-        noise = make_noise(problem, method, settings)
-        moves = noise["normals"] @ factor.T if factor.ndim == 2 else noise["normals"] * factor
-        noise = jax_chain.Noise(moves=moves, **noise)
-        step = jax_chain.build_step(problem, method, settings)
-        together = JaxData(jnp.asarray(problem.features, float), jnp.asarray(problem.targets))
-        rows = jnp.asarray(rows_of(problem.features, problem.targets, "float64"))
-        points = jax_chain.Points(together, rows)
-
-        def body(state: Any, noise: Any) -> Any:
-            state, _, is_accepted = step.move(points, jnp.asarray(factor), state, noise, settings.step_size)
-            return state, (state.position, is_accepted)
-
-        scan = jax.jit(lambda state: jax.lax.scan(body, state, jax.tree.map(jnp.asarray, noise)))
-        _, (trail, accepted) = scan(step.visit(jnp.asarray(start), points))
-        return np.asarray(trail), np.asarray(accepted)
-
-
-@torch.no_grad()
-def run_torch(problem: Problem, method: str, settings: Settings, start: np.ndarray, factor: np.ndarray) -> Any:
-    noise = {name: torch.from_numpy(array) for name, array in make_noise(problem, method, settings).items()}
-    scale = torch.from_numpy(np.asarray(factor))
-    moves = noise["normals"] @ scale.T if scale.ndim == 2 else noise["normals"] * scale
-    step = torch_chain.build_step(problem, method, settings)
-    together = TorchData(
-        torch.from_numpy(problem.features.astype(float)),
-        torch.from_numpy(problem.targets).to(torch.int64 if problem.likelihood == "categorical" else torch.float64),
-    )
-    rows = torch.from_numpy(rows_of(problem.features, problem.targets, "float64"))
-    points = torch_chain.Points(together, rows)
-    state = step.visit(torch.from_numpy(start), points)
-    trail, accepted = [], []
-    for step_noise in torch_chain.unbind(torch_chain.Noise(moves=moves, **noise)):
-        state, _, is_accepted = step.move(
-            points, scale, state, step_noise, torch.tensor(settings.step_size, dtype=torch.float64)
-        )
-        trail.append(state.position.numpy())
-        accepted.append(is_accepted.numpy())
-    return np.array(trail), np.array(accepted)
-
-
 def assert_parity(problem: Problem, method: str, settings: Settings) -> None:
-    weight = problem.target_weight(settings.weight, settings.batch_size)
+    weight = settings.target_weight(problem.num_points)
     factor = preconditioner_factor(problem, weight, settings.preconditioner)
     start = start_points(problem, weight, CHAINS, 0).astype(float)
+    if "anchor" in METHODS[method].needs:
+        # Farther out their noise is so large that nothing is accepted.
+        start = problem.map + (start - problem.map) / 4
     trail, accepted = run_reference(problem, method, settings, start, factor)
-    if METHODS[method].acceptance == "always":
+    is_gaussian = problem.likelihood == "gaussian" == problem.prior and settings.shapes.get("proxy") == "second"
+    if METHODS[method].always_accepts or (method == "pbnn_cn" and is_gaussian):
+        # The target is the Gaussian that Crank-Nicolson moves keep.
         assert accepted.all()
     else:
         # Only a chain that does both can tell a wrong decision from a right one.
         assert 0.05 < accepted.mean() < 0.97
     for run in (run_jax, run_torch):
-        other_trail, other_accepted = run(problem, method, settings, start, factor)
+        other_trail, other_accepted, *_ = run(problem, method, settings, start, factor)
         np.testing.assert_array_equal(other_accepted, accepted, err_msg=run.__name__)
         np.testing.assert_allclose(other_trail, trail, rtol=1e-8, atol=1e-8, err_msg=run.__name__)
 
 
-@pytest.mark.parametrize("task", ["linear", "regression", "digits"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("task", ["linear", "regression", "digits", "logistic"])
+@pytest.mark.parametrize("method", METROPOLIS)
 def test_both_backends_make_the_references_decisions(problem, task, method):
     assert_parity(problem(task), method, make_settings(problem(task), method))
 
@@ -159,26 +88,88 @@ def test_rows_that_are_fetched_ahead_are_the_references(problem, task, method, m
     assert_parity(problem(task), method, make_settings(problem(task), method))
 
 
-@pytest.mark.parametrize(("run", "chain"), [(run_jax, jax_chain), (run_torch, torch_chain)], ids=["jax", "torch"])
+@pytest.mark.parametrize("run", [run_jax, run_torch])
 @pytest.mark.parametrize("variance", [None, "oracle"])
-@pytest.mark.parametrize("method", METHODS)
-def test_a_step_evaluates_what_is_counted_as_its_cost(problem, method, variance, run, chain):
+@pytest.mark.parametrize("method", METROPOLIS)
+def test_a_step_tells_what_it_evaluates(problem, method, variance, run):
     linear = problem("linear")
-    settings = make_settings(linear, method, **({"variance": variance} if variance else {}))
+    has_variance = "variance" in METHODS[method].settings
+    settings = make_settings(linear, method, **({"variance": variance} if variance and has_variance else {}))
     start = start_points(linear, 20.0, CHAINS, 0).astype(float)
-    with counted(chain) as counts:
-        run(linear, method, settings, start, preconditioner_factor(linear, 20.0, settings.preconditioner))
-    likelihoods, gradients = evaluations_per_step(METHODS[method], settings, linear.num_points)
-    assert counts["gradients"] == CHAINS * gradients
+    steps = run(linear, method, settings, start, preconditioner_factor(linear, 20.0, settings.preconditioner))
+    likelihoods, gradients = steps.reported
+    assert likelihoods.shape == gradients.shape == (NUM_STEPS, CHAINS)
+    losses_evaluated, gradients_evaluated = steps.evaluated
+    assert (gradients == gradients_evaluated).all()
     # A full gradient brings the losses with it.
-    has_both = METHODS[method].estimate == METHODS[method].gradient == "all"
-    assert counts["losses"] == CHAINS * (0 if has_both else likelihoods)
+    if method == "mala":
+        assert (losses_evaluated, gradients_evaluated) == (0, linear.num_points)
+        losses_evaluated = linear.num_points
+    assert (likelihoods == losses_evaluated).all()
 
 
-@pytest.mark.parametrize("variance", ["batches", "single", "points", "oracle"])
+@pytest.mark.parametrize("backend", ["jax-cpu", "torch-cpu"])
+@pytest.mark.parametrize("method", ["pbnn", "pbnn_mala", "naive"])
+def test_an_audited_move_is_the_references(problem, method, backend):
+    """With the proposal's ratio, and beside it the difference of all points."""
+    regression = problem("regression")
+    settings = make_settings(regression, method)
+    sampler = build_sampler(backend, regression, METHODS[method], settings)
+    weight = settings.target_weight(regression.num_points)
+    factor = preconditioner_factor(regression, weight, settings.preconditioner)
+    start = start_points(regression, weight, CHAINS, 0).astype(float)
+    explicit = make_noise(regression, method, settings, factor)
+    with jax.enable_x64(True), torch.no_grad():
+        put = jnp.asarray if backend == "jax-cpu" else torch.from_numpy
+        noise = Noise(*(put(part[0]) for part in explicit))
+        kernel, points = sampler.loop.kernel, sampler.all_points()
+        state = kernel.init(noise, put(start), points, sampler.values)
+        audit = {name: np.asarray(array) for name, array in kernel.audit(noise, state, points, sampler.values).items()}
+    for chain in range(CHAINS):
+        step_noise = numpy_reference.Noise(
+            explicit.normals[0, chain],
+            explicit.log_uniforms[0, chain],
+            explicit.indices[0, chain],
+            explicit.gradient_indices[0, chain],
+        )
+        outcome = numpy_reference.step(
+            start[chain], step_noise, settings.step_size, factor, regression, method, settings
+        )
+        np.testing.assert_allclose(audit["log_accept"][chain], outcome.log_accept, rtol=1e-8)
+        np.testing.assert_allclose(audit["delta"][chain], outcome.delta, rtol=1e-8)
+    if method == "pbnn_mala":
+        assert (abs(audit["log_ratio_proposal"]) > 1e-3).all()
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
 @pytest.mark.parametrize("method", ["pbnn", "pbnn_corrected"])
 def test_every_variance_estimator_is_the_references(problem, method, variance):
     assert_parity(problem("linear"), method, make_settings(problem("linear"), method, variance=variance))
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("pbnn_cv", {"proxy": "first"}),
+        ("pbnn_cv", {"variance": "batches"}),
+        ("pbnn_cv", {"variance": "oracle"}),
+        ("pbnn_cn", {"proxy": "first", "variance": "single_finite"}),
+        ("pbnn_mala_cv", {"proxy": "first"}),
+        ("pbnn_mala_cv", {"gradient": "proxy"}),
+        ("sgld_cv", {"proxy": "second"}),
+    ],
+)
+@pytest.mark.parametrize("task", ["linear", "digits", "logistic"])
+def test_every_control_variate_is_the_references(problem, task, method, given):
+    # Where the prior rules, as in digits at a small weight, the target is far from the Gaussian at its mode.
+    weight = 200.0 if task == "digits" else 20.0
+    assert_parity(problem(task), method, make_settings(problem(task), method, weight=weight, **given))
+
+
+@pytest.mark.parametrize("method", ["pbnn_cv", "pbnn_cn", "pbnn_mala_cv"])
+def test_control_variates_under_a_laplace_prior_are_the_references(problem, method):
+    lasso = problem("regression", prior="laplace")
+    assert_parity(lasso, method, make_settings(lasso, method))
 
 
 @pytest.mark.parametrize(("preconditioner", "step_size"), [("none", 1e-5), ("diagonal", 0.05)])
@@ -205,8 +196,8 @@ def test_many_points_in_tiles_are_the_references_losses_and_gradient(problem, mo
     position = start_points(digits, 100.0, CHAINS, 0)
     with jax.enable_x64(True):
         data = JaxData(jnp.asarray(digits.features, float), jnp.asarray(digits.targets))
-        losses, gradient = jax_likelihood.losses_and_gradient(jnp.asarray(position), data, 100.0, digits)
-        np.testing.assert_allclose(losses, jax_likelihood.point_losses(jnp.asarray(position), data, digits))
+        losses, gradient = jax_likelihood.losses_and_gradient(jnp.asarray(position), data, 100.0, digits.model)
+        np.testing.assert_allclose(losses, jax_likelihood.point_losses(jnp.asarray(position), data, digits.model))
     for chain in range(CHAINS):
         expected = numpy_reference.point_losses(position[chain], digits, everything)
         np.testing.assert_allclose(losses[chain], expected, rtol=1e-9, atol=1e-12)

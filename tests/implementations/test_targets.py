@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
 
-from implementations.backends import build_sampler
-from implementations.jax_backend import chain as jax_chain
+from implementations import metropolis
+from implementations.jax_backend.chain import loop_of
 from implementations.methods import resolve
+from implementations.sampling import sample as sample_in_memory
 from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.geometry import preconditioner_factor
 from tests.implementations.chains import BACKENDS, moments, sample
@@ -21,10 +22,10 @@ NUM_ERRORS = 4
 
 
 @both
-@pytest.mark.parametrize("task", ["linear", "regression"])
 @pytest.mark.parametrize(("method", "given"), [("full_mh", {}), ("mala", {}), ("tempered", {"batch_size": 5})])
-def test_exact_methods_find_the_closed_form(problem, backend, task, method, given):
-    found = moments(problem(task), method, backend, **MANY, **given)
+def test_exact_methods_find_the_closed_form(problem, backend, method, given):
+    """Of 21 parameters; the contract suite has the two of ``linear``."""
+    found = moments(problem("regression"), method, backend, **MANY, **given)
     assert abs(found.sd_ratio - 1) < NUM_ERRORS * found.sd_ratio_error
     assert found.mean_error < NUM_ERRORS * found.mean_error_error
     # The test means something only when it is sharp.
@@ -63,6 +64,13 @@ class TestBrokenSamplersAreSeen:
 
     STRONG = MANY | {"batch_size": 5, "num_batches": 3, "step_size": 0.5, "weight": 20, "variance": "oracle"}
 
+    @pytest.fixture(autouse=True)
+    def compiled_afresh(self):
+        """What is broken on purpose must be compiled, and must not outlive its test."""
+        loop_of.cache_clear()
+        yield
+        loop_of.cache_clear()
+
     def test_the_right_one_passes(self, problem):
         found = moments(problem("linear"), "pbnn", "jax-cpu", **self.STRONG)
         assert 0.95 < found.sd_ratio < 1.05
@@ -72,14 +80,14 @@ class TestBrokenSamplersAreSeen:
         def wrong(delta, variance, dof):
             return -delta - share * 0.5 * variance
 
-        monkeypatch.setitem(jax_chain.ACCEPTANCES, "penalty", wrong)
+        monkeypatch.setitem(metropolis.ACCEPTANCES, "penalty", wrong)
         found = moments(problem("linear"), "pbnn", "jax-cpu", **self.STRONG)
         assert not 0.95 < found.sd_ratio < 1.05
 
     @pytest.mark.parametrize("share", [0.0, 0.5, 2.0])
     def test_a_langevin_ratio_of_the_wrong_size_fails(self, problem, monkeypatch, share):
-        right = jax_chain.langevin_log_ratio
-        monkeypatch.setattr(jax_chain, "langevin_log_ratio", lambda *arguments: share * right(*arguments))
+        right = metropolis.langevin_log_ratio
+        monkeypatch.setattr(metropolis, "langevin_log_ratio", lambda *arguments: share * right(*arguments))
         found = moments(problem("linear"), "mala", "jax-cpu", **MANY)
         assert not 0.95 < found.sd_ratio < 1.05
 
@@ -104,11 +112,10 @@ def test_ula_has_the_variance_of_its_discrete_chain(problem, backend, step_size)
     assert error.max() < 0.02
 
 
-def sgld_covariance(problem, weight, batch_size, step_size):
-    """The stationary covariance of SGLD on a linear Gaussian model, whitened, by its linear fixed point.
+def gradient_noise(problem, weight, batch_size):
+    """Of a mini-batch's gradient A z - c on a linear Gaussian model, whitened around its mean: E[A~ x A~] and cov(c).
 
-    theta' - m = (I - eta C H_B) (theta - m) + eta C (b_B - H_B m) + sqrt(2 eta) L e, with H_B and b_B the precision
-    and the shift of a mini-batch drawn without replacement:  cov = w^2 / n (1 - n / N) var of one point.
+    A and c are drawn without replacement, so each is w^2 / n (1 - n / N) times its variance over single points.
     """
     features, targets = problem.features.astype(float), problem.targets.astype(float)
     exact = gaussian_posterior(problem, weight)
@@ -124,19 +131,69 @@ def sgld_covariance(problem, weight, batch_size, step_size):
     centred = precisions - precisions.mean(axis=0)
     together = forces - forces.mean(axis=0)
     multiplicative = share * np.einsum("nij,nkl->ikjl", centred, centred).reshape(4, 4) / count
-    additive = share * together.T @ together / count
+    return multiplicative, share * together.T @ together / count
+
+
+def fixed_point(operator, source):
+    """The covariance that stays the same under cov' = operator cov + source."""
+    return np.linalg.solve(np.eye(operator.shape[0]) - operator, source.ravel()).reshape(source.shape)
+
+
+def sgld_covariance(problem, weight, batch_size, step_size):
+    """z' = (I - eta A) z + eta c + sqrt(2 eta) e."""
+    multiplicative, additive = gradient_noise(problem, weight, batch_size)
     drift = (1 - step_size) * np.eye(2)
     operator = np.kron(drift, drift) + step_size**2 * multiplicative
-    source = step_size**2 * additive + 2 * step_size * np.eye(2)
-    return np.linalg.solve(np.eye(4) - operator, source.ravel()).reshape(2, 2)
+    return fixed_point(operator, step_size**2 * additive + 2 * step_size * np.eye(2))
+
+
+def sghmc_covariance(problem, weight, batch_size, step_size, friction):
+    """v' = (1 - alpha) v - eta (A z - c) + sqrt(2 alpha eta) e,  z' = z + v', as a linear map of (z, v)."""
+    multiplicative, additive = gradient_noise(problem, weight, batch_size)
+    one, nothing = np.eye(2), np.zeros((2, 2))
+    drift = np.block([[(1 - step_size) * one, (1 - friction) * one], [-step_size * one, (1 - friction) * one]])
+    # What changes v changes z as much.
+    both_parts, of_position = np.block([[one], [one]]), np.block([[one, nothing]])
+    noise = np.kron(both_parts, both_parts) @ multiplicative @ np.kron(of_position, of_position)
+    kick = step_size**2 * additive + 2 * friction * step_size * one
+    source = both_parts @ kick @ both_parts.T
+    return fixed_point(np.kron(drift, drift) + step_size**2 * noise, source)[:2, :2]
 
 
 @both
-@pytest.mark.parametrize(("batch_size", "step_size", "weight"), [(5, 0.3, "batch"), (2, 0.02, "data"), (20, 0.5, 20)])
-def test_sgld_has_the_variance_of_its_discrete_chain(problem, backend, batch_size, step_size, weight):
+@pytest.mark.parametrize(
+    ("batch_size", "step_size", "friction", "weight"),
+    [(5, 0.3, 0.5, "batch"), (2, 0.005, 0.1, "data"), (20, 0.05, 0.1, 20), (5, 0.3, 1.0, "batch")],
+)
+def test_sghmc_has_the_variance_of_its_discrete_chain(problem, backend, batch_size, step_size, friction, weight):
+    given = {"batch_size": batch_size, "step_size": step_size, "weight": weight, "friction": friction}
+    number = resolve("sghmc", given, problem("linear")).target_weight(problem("linear").num_points)
+    draws, _ = sample(problem("linear"), "sghmc", backend, **MANY | {"chains": 512}, **given)
+    covariance, error = whitened_covariance(problem("linear"), draws, number)
+    expected = sghmc_covariance(problem("linear"), number, batch_size, step_size, friction)
+    np.testing.assert_array_less(abs(covariance - expected), NUM_ERRORS * error)
+    if friction == 1:
+        np.testing.assert_allclose(expected, sgld_covariance(problem("linear"), number, batch_size, step_size))
+    # A friction or a noise that is off by a tenth, or a momentum that is lost, would be seen.
+    for wrong in (1.1 * step_size, step_size / 1.1):
+        other = sghmc_covariance(problem("linear"), number, batch_size, wrong, friction)
+        assert (abs(other - expected) > NUM_ERRORS * error).any() or friction < 0.5
+    assert np.trace(expected) / 2 > 1 + 5 * error.max()
+
+
+@pytest.mark.parametrize(
+    ("method", "backend", "batch_size", "step_size", "weight"),
+    [
+        *(("sgld", backend, *given) for backend in BACKENDS for given in ((5, 0.3, "batch"), (2, 0.02, "data"))),
+        *(("sgld", backend, 20, 0.5, 20) for backend in BACKENDS),
+        # A Python loop, so only once.
+        ("posteriors_sgld", "torch-cpu", 20, 0.5, 20),
+    ],
+)
+def test_sgld_has_the_variance_of_its_discrete_chain(problem, method, backend, batch_size, step_size, weight):
     given = {"batch_size": batch_size, "step_size": step_size, "weight": weight}
-    number = problem("linear").target_weight(weight, batch_size)
-    draws, _ = sample(problem("linear"), "sgld", backend, **MANY | {"chains": 512}, **given)
+    number = resolve(method, given, problem("linear")).target_weight(problem("linear").num_points)
+    draws, _ = sample(problem("linear"), method, backend, **MANY | {"chains": 512}, **given)
     covariance, error = whitened_covariance(problem("linear"), draws, number)
     expected = sgld_covariance(problem("linear"), number, batch_size, step_size)
     np.testing.assert_array_less(abs(covariance - expected), NUM_ERRORS * error)
@@ -157,7 +214,4 @@ def test_a_decaying_step_takes_the_bias_of_sgld_away(problem, backend):
 @both
 def test_double_precision_is_double_precision(problem, backend):
     given = {"chains": 2, "num_steps": 10, "num_warmup": 0, "thin": 1, "dtype": "float64"}
-    settings = resolve("full_mh", given, task="linear", num_points=100, num_parameters=2)
-    sampler = build_sampler(backend, problem("linear"), "full_mh", settings)
-    _, draws = sampler.advance(sampler.start(np.zeros((2, 2)), 0), 10)
-    assert draws.positions.dtype == np.float64
+    assert sample_in_memory(problem("linear"), "full_mh", given, backend).draws.positions.dtype == np.float64

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from metrics.calibration import (
+    class_ece_by_chance,
     class_reliability,
     confidence_gap,
+    coverage_ece_by_chance,
     coverage_reliability,
     ece,
     equal_mass_reliability,
@@ -149,3 +151,19 @@ def test_values_that_are_no_probabilities_are_refused(pit):
         coverage_reliability(pit)
     with pytest.raises(ValueError, match="probabilities"):
         class_reliability(pit[:, None], np.zeros(len(pit), int))
+
+
+def test_the_chance_level_is_the_mean_ece_of_calibrated_models():
+    """Fifteen bins have more chance than one: sqrt(2 a (1 - a) / (pi n)), that of one bin, is far below it."""
+    rng = np.random.default_rng(9)
+    confidence = rng.beta(7, 0.6, 3000) / 2 + 0.5
+    observed = []
+    for _ in range(100):
+        probabilities, targets = classes_with_confidence(confidence, confidence, rng)
+        observed.append(ece(class_reliability(probabilities, targets)))
+    found, error = class_ece_by_chance(probabilities), np.std(observed) / np.sqrt(60)
+    assert found == pytest.approx(np.mean(observed), abs=4 * error)
+    accuracy = confidence.mean()
+    assert found > 1.5 * np.sqrt(2 * accuracy * (1 - accuracy) / (np.pi * 3000))
+    observed = [ece(coverage_reliability(rng.random(500))) for _ in range(200)]
+    assert coverage_ece_by_chance(500) == pytest.approx(np.mean(observed), abs=4 * np.std(observed) / 10)

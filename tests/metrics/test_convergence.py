@@ -129,7 +129,7 @@ def test_an_odd_number_of_draws_leaves_no_hole_in_the_middle():
 @pytest.mark.parametrize(
     ("traces", "reason"),
     [
-        (np.zeros((4, 1, 2)), "1 draws a chain: at least 4 are needed"),
+        (np.zeros((4, 1, 2)), "1 draws per chain: at least 4 are needed"),
         (np.full((4, 100, 2), np.nan), "2 of 2 quantities are not finite"),
         (np.full((4, 100, 1), np.inf), "1 of 1 quantities are not finite"),
     ],

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from metrics.decisions import audit
+from metrics.decisions import audit, balance, gaussian_balance
 
 NUM_STEPS = 40_000
 SD = 1.3
@@ -161,3 +161,77 @@ def test_arrays_that_make_no_audit_are_named(change, message):
 def test_an_audit_of_no_step_is_refused():
     with pytest.raises(ValueError, match="not empty"):
         audit(**{name: array[:0] for name, array in steps(count=9).items()})
+
+
+@pytest.mark.parametrize(("variance", "expected"), [(0.3, 0.005), (0.7, 0.021), (1.6, 0.064), (5.0, 0.20)])
+def test_the_residual_of_detailed_balance_is_that_of_an_estimated_variance(variance, expected):
+    """Gaussian noise, its variance from M = 5 mini-batches, Delta = 1 and -1: by integration 0.0051 to 0.2015."""
+    rng, moves, redrawn = np.random.default_rng(0), 2000, 200
+    exact = np.where(np.arange(moves) % 2, 1.0, -1.0)
+
+    def means(delta):
+        noise = np.sqrt(variance) * rng.normal(size=(moves, redrawn))
+        estimated = variance * rng.chisquare(4, (moves, redrawn)) / 4
+        accepted = np.exp(np.minimum(-delta[:, None] - noise - estimated / 2, 0))
+        return accepted.mean(axis=1), accepted.var(axis=1, ddof=1) / redrawn
+
+    found = balance(*means(-exact), *means(exact), exact)
+    assert found.residual == pytest.approx(expected, abs=4 * found.error + 5e-4)
+    assert found.error < 0.004 and found.num_moves == moves
+
+
+def test_moves_that_were_never_accepted_say_nothing_of_balance():
+    never = np.zeros(5)
+    assert balance(never, never, never + 0.5, never, -np.ones(5)) is None
+
+
+def test_the_shape_of_moves_is_their_root_mean_square():
+    """Skewness of both signs, which a pooled number would lose."""
+    audited = steps(count=100) | {
+        "skewness": np.tile([0.3, -0.3], 50),
+        "excess_kurtosis": np.tile([0.0, 0.2], 50),
+    }
+    found = audit(**audited).shape
+    assert found.skewness == pytest.approx(0.3)
+    assert found.excess_kurtosis == pytest.approx(0.2 / np.sqrt(2))
+    assert audit(**steps(count=100)).shape is None
+
+
+def test_the_spread_of_the_variance_is_told_from_the_noise_of_its_estimate():
+    rng = np.random.default_rng(6)
+    true = rng.gamma(4.0, 0.25, NUM_STEPS)
+    estimate = true * rng.chisquare(8, NUM_STEPS) / 8
+    found = audit(**steps() | {"variance": estimate, "true_variance": true}).spread
+    # Gamma(4) has a relative sd of 1/2, and so has chi-squared with 8 degrees of freedom.
+    assert found.variance == pytest.approx(0.5, abs=0.02)
+    assert found.noise == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_move_that_is_hardly_ever_accepted_is_no_division_by_zero():
+    """1e-30 is a number in single precision, and its square is not."""
+    rare = np.full(4, 1e-30, np.float32)
+    found = balance(rare, rare * 0, np.ones(4, np.float32), rare * 0, np.log(rare))
+    assert found is not None and found.residual == pytest.approx(0, abs=1e-4)
+
+
+@pytest.mark.parametrize(("variance", "dof"), [(0.3, 4), (1.6, 4), (1.6, 1), (0.7, 19)])
+def test_the_balance_of_gaussian_noise_is_that_of_simulated_moves(variance, dof):
+    random, count = np.random.default_rng(0), 400_000
+
+    def accepted(difference):
+        noise = np.sqrt(variance) * random.standard_normal(count)
+        estimated = variance * random.chisquare(dof, count) / dof
+        return np.minimum(1, np.exp(-difference - noise - estimated / 2))
+
+    there, back = accepted(1.0), accepted(-1.0)
+    found = balance(
+        *(np.full(2, value) for way in (there, back) for value in (way.mean(), way.var() / count)), np.full(2, -1.0)
+    )
+    error = np.hypot(there.std() / there.mean(), back.std() / back.mean()) / np.sqrt(count)
+    assert gaussian_balance(1.0, variance, dof) == pytest.approx(found.residual, abs=4 * error)
+
+
+def test_the_balance_of_gaussian_noise_has_its_limits():
+    assert gaussian_balance(30.0, 0.7, 4) == pytest.approx(0.35 - 2 * np.log(1 + 0.7 / 4), abs=1e-3)
+    assert gaussian_balance(1.0, 0.7, 10**6) == pytest.approx(0, abs=1e-5), "the penalty is right for a known variance"
+    assert gaussian_balance(-1.0, 0.7, 4) == pytest.approx(-gaussian_balance(1.0, 0.7, 4))

@@ -1,4 +1,4 @@
-"""Deviations from a reference, against closed forms, and the promise that Monte Carlo error is not called bias."""
+"""Deviations from a reference, against closed forms, and that Monte Carlo error is not called bias."""
 
 import math
 
@@ -11,9 +11,11 @@ from scipy import stats
 from metrics.fidelity import (
     agreement,
     mean_error,
+    point_error,
     sd_ratio,
     sliced_w2_to_draws,
     sliced_w2_to_gaussian,
+    squared_bias,
     total_variation,
 )
 
@@ -196,3 +198,40 @@ def test_an_exact_sampler_is_as_far_from_its_law_as_chance_says(num_draws):
 def test_degenerate_input_is_refused_with_its_name(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.3])
+def test_the_squared_bias_is_free_of_monte_carlo_error(bias):
+    """Four short chains and a reference with an error of its own: the plain error is too large, the square is right."""
+    rng = np.random.default_rng(8)
+    sd, error, reference_error, num_repeats = 2.0, 0.5, 0.4, 4000
+    shape = (4, 6, 1)
+    squares, plain = [], []
+    for _ in range(num_repeats):
+        reference = reference_error * rng.normal(size=shape[1:])
+        chains = bias * sd + error * rng.normal(size=shape)
+        arguments = reference, np.full(shape[1:], sd), np.full(shape[1:], reference_error)
+        squares.append(squared_bias(chains, *arguments))
+        plain.append(mean_error(chains.mean(axis=0), *[np.full(shape[1:], sd)], *arguments[:2], ess=100).value ** 2)
+    standard_error = np.std(squares) / math.sqrt(num_repeats)
+    assert np.mean(squares) == pytest.approx(bias**2, abs=4 * standard_error)
+    assert np.mean(plain) > bias**2 + 10 * standard_error
+    assert squared_bias(np.zeros((1, 2, 1)), np.zeros((2, 1)), np.ones((2, 1)), np.zeros((2, 1))) is None
+
+
+def test_an_error_where_the_reference_is_sure_is_told_point_by_point():
+    sure, unsure = 0.01, 1.0
+    reference_sd = np.array([[sure, unsure]])
+    found = point_error(np.array([[2 * sure, 0.0]]), np.zeros((1, 2)), reference_sd, ess=400)
+    assert found.value == pytest.approx(np.sqrt(2)) and found.is_resolved
+    assert found.monte_carlo_error == pytest.approx(1 / 20)
+    pooled = mean_error(np.array([[2 * sure, 0.0]]), reference_sd, np.zeros((1, 2)), reference_sd, ess=400)
+    assert not pooled.is_resolved
+    without_spread = point_error(np.array([[5.0, 0.0]]), np.zeros((1, 2)), np.array([[0.0, 1.0]]), ess=400)
+    assert without_spread.value == 0, "what has no spread has no unit"
+
+
+def test_the_error_point_by_point_of_an_unbiased_mean_is_its_monte_carlo_error():
+    means = np.random.default_rng(0).normal(scale=1 / np.sqrt(400), size=(4000, 1)) * np.linspace(0.1, 3, 4000)[:, None]
+    found = point_error(means, np.zeros_like(means), np.linspace(0.1, 3, 4000)[:, None], ess=400)
+    assert found.value == pytest.approx(found.monte_carlo_error, rel=4 / np.sqrt(2 * 4000))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.special import logsumexp, softmax
+from scipy.special import expit, logsumexp, softmax
 
 from metrics.predictive import predictive, probe_points
 
@@ -51,6 +51,21 @@ def test_class_predictions_equal_the_one_shot_answer_for_any_block_size(draws_a_
     probes = probe_points(NUM_POINTS)
     expected_probes = np.log(probabilities[:, probes, np.arange(len(probes)) % NUM_CLASSES])
     np.testing.assert_allclose(found.probe_trace, expected_probes.reshape(CHAINS, DRAWS, -1), rtol=1e-10)
+    assert found.pit is None and found.crps is None
+
+
+def test_log_odds_predict_like_the_two_classes_they_stand_for():
+    rng = np.random.default_rng(3)
+    features, draws = rng.normal(size=(NUM_POINTS, 3)), rng.normal(size=(CHAINS, DRAWS, 3))
+    targets = rng.integers(0, 2, NUM_POINTS)
+    found = predictive(linear_outputs(features, 1), draws, targets, "bernoulli")
+    late = expit(draws.reshape(-1, 3) @ features.T)
+    np.testing.assert_allclose(found.mean, np.stack([1 - late, late], axis=-1).mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.sd[:, 0], late.std(axis=0), rtol=1e-9)
+    of_target = np.where(targets == 1, late, 1 - late)
+    np.testing.assert_allclose(found.log_density, np.log(of_target.mean(axis=0)), rtol=1e-12)
+    expected_trace = np.log(of_target).mean(axis=1).reshape(CHAINS, DRAWS)
+    np.testing.assert_allclose(found.log_likelihood_trace, expected_trace, rtol=1e-12)
     assert found.pit is None and found.crps is None
 
 
@@ -158,8 +173,9 @@ def test_a_draw_whose_outputs_overflow_is_named():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"likelihood": "poisson"}, "no likelihood 'poisson'; valid: gaussian, categorical"),
+        ({"likelihood": "poisson"}, "no likelihood 'poisson'; valid: gaussian, categorical, bernoulli"),
         ({"likelihood": "gaussian"}, "needs noise_sd > 0 and one output; got None and 4"),
+        ({"likelihood": "bernoulli"}, r"outputs \(1, 30, 4\): a bernoulli likelihood has one output"),
         ({"targets": np.full(NUM_POINTS, NUM_CLASSES)}, "expected integers from 0 to 3"),
         ({"targets": np.zeros(NUM_POINTS)}, "targets of type float64"),
         ({"targets": np.zeros(3, int)}, r"targets \(3,\) and outputs \(1, 30, 4\)"),
@@ -184,3 +200,14 @@ def test_probes_are_spread_over_the_test_set_and_few():
     assert probe_points(10_000)[[0, -1]].tolist() == [0, 9_999]
     assert len(probe_points(10_000)) == 20
     assert probe_points(3).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("problem", ["classes", "regression"])
+def test_every_chain_has_its_own_mean(problem):
+    outputs, draws, targets = class_problem() if problem == "classes" else regression_problem()
+    rest = ("categorical",) if problem == "classes" else ("gaussian", NOISE_SD)
+    found = predictive(outputs, draws, targets, *rest, memory=2000)
+    for number, mean in enumerate(found.chain_means):
+        alone = predictive(outputs, draws[number : number + 1], targets, *rest)
+        np.testing.assert_allclose(mean, alone.mean, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found.chain_means.mean(axis=0), found.mean, rtol=1e-10, atol=1e-12)

@@ -8,7 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from metrics.seeds import Estimate, mean_over_seeds, paired_difference
+from metrics.looks import looks, next_look
+from metrics.seeds import (
+    DISTANCE,
+    POSITIVE,
+    Estimate,
+    bounded,
+    holm,
+    mean_over_seeds,
+    p_above,
+    p_below,
+    paired_difference,
+    paired_ratio,
+    root_of_mean,
+    widened,
+    with_shared_error,
+)
 
 numbers = st.lists(st.floats(-100, 100), min_size=2, max_size=8).filter(lambda values: np.ptp(values) > 1e-3)
 
@@ -65,3 +80,102 @@ def test_no_seed_has_nothing():
 def test_a_nan_is_not_taken_for_a_missing_seed():
     with pytest.raises(ValueError, match="seed 3 has the value nan"):
         paired_difference({3: math.nan}, {3: 1.0})
+
+
+# P-values
+
+
+@given(numbers, st.floats(-50, 50))
+@settings(max_examples=40)
+def test_p_values_are_those_of_the_one_sided_t_test(values, bound):
+    found = mean_over_seeds(dict(enumerate(values)))
+    expected = stats.ttest_1samp(values, bound, alternative="greater").pvalue
+    assert p_above(found, bound) == pytest.approx(expected, abs=1e-9)
+    assert p_below(found, bound) == pytest.approx(1 - expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        mean_over_seeds({0: 1.0, 1: 1.4, 2: 0.9}),
+        widened(mean_over_seeds({0: 1.0, 1: 1.0, 2: 1.01}), {0: 0.2, 1: 0.2, 2: 0.2}),
+        bounded(mean_over_seeds({0: 1.0, 1: 1.4, 2: 0.9}), POSITIVE),
+        bounded(mean_over_seeds({0: 1.0, 1: 3.4, 2: 0.9}), DISTANCE),
+        paired_ratio({0: 2.0, 1: 2.5, 2: 1.9}, {0: 1.0, 1: 1.5, 2: 0.7}),
+        root_of_mean({0: 1.0, 1: 2.0, 2: 0.7}),
+        with_shared_error(mean_over_seeds({0: 1.0, 1: 1.4, 2: 0.9}), 0.3),
+        mean_over_seeds({0: 1.0, 1: 1.4, 2: 0.9}).scaled(100.0),
+        root_of_mean({0: 1.0, 1: 2.0, 2: 0.7}).scaled(3.0),
+        paired_ratio({0: 2.0, 1: 2.5, 2: 1.9}, {0: 1.0, 1: 1.5, 2: 0.7}).scaled(0.1),
+    ],
+)
+def test_a_p_value_says_what_the_interval_says(value):
+    """At the upper end of the 95 % interval the chance beyond is 2.5 %, on whatever scale it was made."""
+    assert p_below(value, value.high) == pytest.approx(0.025, rel=1e-6)
+    assert p_below(value, value.high * 1.001) < 0.025 < p_below(value, value.high * 0.999)
+    if value.low > 0:
+        assert p_above(value, value.low) == pytest.approx(0.025, rel=1e-6)
+
+
+def test_without_an_interval_nothing_is_unlikely():
+    assert p_above(mean_over_seeds({0: 1.0}), 0.0) == p_below(mean_over_seeds({}), 0.0) == 1.0
+    same = mean_over_seeds({0: 1.0, 1: 1.0})
+    assert (p_above(same, 0.5), p_above(same, 1.0), p_below(same, 0.5)) == (0.0, 1.0, 1.0)
+
+
+def test_holm_is_that_of_the_textbook():
+    # Holm (1979) as worked in R: p.adjust(c(0.01, 0.02, 0.03, 0.04, 0.05), "holm").
+    assert holm([0.03, 0.01, 0.05, 0.02, 0.04]) == pytest.approx([0.09, 0.05, 0.09, 0.08, 0.09])
+    assert holm([0.6, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_holm_is_wrong_in_one_family_of_twenty():
+    rng = np.random.default_rng(2)
+    wrong = np.mean([min(holm(rng.random(12).tolist())) <= 0.05 for _ in range(4000)])
+    assert wrong == pytest.approx(0.05, abs=4 * math.sqrt(0.05 * 0.95 / 4000))
+
+
+def test_a_root_has_no_bias_where_there_is_nothing():
+    """Squares that scatter around 0: the root's interval reaches 0, however many seeds there are."""
+    rng = np.random.default_rng(3)
+    found = root_of_mean(dict(enumerate(rng.normal(0, 0.01, 500))))
+    assert found.low == 0 and found.high < 0.1
+    assert root_of_mean({0: -0.1, 1: -0.2}).mean == 0
+
+
+def test_a_shared_error_does_not_average_out():
+    seeds = dict(enumerate(np.random.default_rng(4).normal(0, 1e-6, 1000)))
+    found = with_shared_error(mean_over_seeds(seeds), 0.3)
+    assert found.high == pytest.approx(1.96 * 0.3, rel=0.01)
+
+
+# Looks
+
+
+def test_seeds_double_from_look_to_look():
+    assert looks(4, 16) == (4, 8, 16)
+    assert looks(4, 12) == (4, 8, 12)
+    assert looks(6, 6) == (6,)
+    assert [next_look(count, 4, 16) for count in (0, 4, 7, 8, 16)] == [4, 8, 8, 16, None]
+    with pytest.raises(ValueError, match="from 8 seeds to 4"):
+        looks(8, 4)
+
+
+@pytest.mark.parametrize("spread", ["normal", "exponential"])
+def test_looking_until_it_is_decided_is_wrong_less_than_once_in_twenty(spread):
+    """Under the null, with all looks: the share of studies that decide at any of them.
+
+    Intervals at the usual level, looked at three times, would be wrong twice as often.
+    """
+    rng, (start, at_most) = np.random.default_rng(5), (4, 16)
+    counts = looks(start, at_most)
+    draws = rng.normal(size=(4000, at_most)) if spread == "normal" else rng.laplace(size=(4000, at_most))
+    corrected = usual = 0
+    for values in draws:
+        found = [mean_over_seeds(dict(enumerate(values[:count]))) for count in counts]
+        p_values = [2 * min(p_above(one, 0.0), p_below(one, 0.0)) for one in found]
+        corrected += min(p_values) <= 0.05 / len(counts)
+        usual += min(p_values) <= 0.05
+    assert corrected / 4000 < 0.05
+    assert usual / 4000 > 0.08

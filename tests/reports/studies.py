@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+from implementations.methods import METHODS
+from implementations.settings import SETTINGS
 from metrics.seeds import Estimate
-from reports.parts import REPRODUCED, Claim, Drawing, Evidence, FigureSpec, Verdict
-from reports.study import StudyResults
-from workflows.summary import table_of
+from records.study import StudyResults
+from records.summary import table_of
+from reports.types import REPRODUCED, Claim, Drawing, Evidence, FigureSpec, Verdict
 
 #: A run that ended well, has converged and is right.
 GOOD = {
@@ -47,12 +49,23 @@ def row(label: str, seed: int = 0, backend: str = "jax-cpu", task: str = "linear
     """A good run of ``label`` (the method, then its settings), but for ``values``; other states have no numbers."""
     values = (GOOD if values.get("status", "ok") == "ok" else {}) | values
     run = f"{task}/{label}/{backend}/seed{seed}"
-    names = {"study": "made_up", "run": run, "task": task, "method": label.split(",")[0]}
+    names = {"study": "made_up", "run": run, "variant": task, "label": label, "task": task}
+    names |= _settings_of(label, values.get("target_weight"))
     return names | {"backend": backend, "seed": seed} | values
 
 
+def _settings_of(label: str, weight: object) -> dict:
+    """The method of a label, and the defaults of its settings with those of the label in their place."""
+    method, *words = label.split("+")
+    own = dict(word.split("=") for word in words if word.partition("=")[0] in SETTINGS)
+    settings = {name: setting.default_for(100) for name, setting in METHODS[method].settings.items()}
+    settings |= {name: SETTINGS[name].parse(own[name]) for name in own}
+    settings["weight"] = "data" if weight in (None, 100.0) else str(weight)
+    return {"method": method, "num_parameters": 100, **settings}
+
+
 def study_of(rows: list[dict], folder: Path = Path("made_up"), description: str = "a made-up study") -> StudyResults:
-    return StudyResults.of(table_of(rows), folder, description)
+    return StudyResults(folder, table_of(rows), description)
 
 
 def figure(name: str, runs: tuple[str, ...] = (), section: str = "Beyond", num_points: int = 3, **texts) -> FigureSpec:
@@ -97,16 +110,16 @@ def every_outcome() -> list[dict]:
     """Good, skipped, diverged, failed and missing runs, on two backends and three seeds."""
     good = [
         row(label, seed, ess_per_second=speed + seed, ece=0.01 * (1 + seed) * ece)
-        for label, speed, ece in (("full_mh", 100.0, 5), ("pbnn,batch_size=2", 300.0, 2), ("mala", 200.0, 4))
+        for label, speed, ece in (("full_mh", 100.0, 5), ("pbnn+batch_size=2", 300.0, 2), ("mala", 200.0, 4))
         for seed in range(3)
     ]
     return [
         *good,
-        row("pbnn,batch_size=2", backend="jax-gpu", status="skipped", reason="no CUDA device"),
-        row("sgld,batch_size=2", status="diverged", reason="chain 0 left the finite numbers", target_weight=2.0),
-        row("naive,batch_size=2", status="failed", reason="MemoryError: no"),
+        row("pbnn+batch_size=2", backend="jax-gpu", status="skipped", reason="no CUDA device"),
+        row("sgld+batch_size=2", status="diverged", reason="chain 0 became non-finite", target_weight=2.0),
+        row("naive+batch_size=2", status="failed", reason="MemoryError: no"),
         row("ula", status="missing", reason="not run yet"),
-        row("tempered,batch_size=5", r_hat=1.4, target_weight=5.0),
+        row("tempered+batch_size=5", r_hat=1.4, target_weight=5.0),
     ]
 
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from records.study import StudyResults
+from records.summary import table_of
 from reports.calibrate import batch_settings, choose, main
-from reports.parts import NothingToShow
-from reports.study import StudyResults
-from workflows.summary import table_of
+from reports.types import NothingToShow
 
 Row = dict[str, Any]
 
-#: ECE on validation and test points by batch size, one a seed. The mean over seeds asks for 10; seed 2 alone for 20.
+#: ECE on validation and test points by batch size, one per seed. The mean over seeds asks for 10; seed 2 alone for 20.
 VALIDATION = {5: (0.040, 0.050, 0.060), 10: (0.010, 0.012, 0.030), 20: (0.030, 0.035, 0.010), 200: (0.07, 0.08, 0.09)}
 TEST = {5: (0.042, 0.052, 0.062), 10: (0.013, 0.014, 0.033), 20: (0.031, 0.036, 0.012), 200: (0.07, 0.08, 0.09)}
 FULL = (0.081, 0.084, 0.093)
@@ -24,11 +24,16 @@ def row(method: str, seed: int, label: str, **columns: Any) -> Row:
     return {
         "run": f"regression/{label}/jax-cpu/seed{seed}",
         "task": "regression",
+        "variant": "regression",
+        "label": label,
         "method": method,
         "backend": "jax-cpu",
         "seed": seed,
         "status": "ok",
         "r_hat": 1.0,
+        "ess_bulk_min": 1000.0,
+        "preconditioner": "full",
+        "step_size": 0.1,
         "num_steps": 100,
         "chains": 4,
         **columns,
@@ -47,7 +52,7 @@ def penalty(size: int, seed: int, label: str = "", **columns: Any) -> Row:
         "ece": TEST[size][seed],
         "confidence_gap": 0.02,
     }
-    return row("pbnn", seed, label or f"pbnn,batch_size={size}", **usual | columns)
+    return row("pbnn", seed, label or f"pbnn+batch_size={size}", **usual | columns)
 
 
 def rows() -> list[Row]:
@@ -57,12 +62,12 @@ def rows() -> list[Row]:
 
 def results(folder: Path, content: list[Row]) -> Path:
     (folder / "made-up").mkdir()
-    table_of(content).to_parquet(folder / "made-up" / "summary.parquet", index=False)
+    table_of(content).to_csv(folder / "made-up" / "summary.csv", index=False)
     return folder
 
 
 def choice(content: list[Row]):
-    study = StudyResults.of(table_of(content), Path("made-up"))
+    study = StudyResults(Path("made-up"), table_of(content))
     return choose(batch_settings(study, "regression", "pbnn"))
 
 
@@ -107,14 +112,14 @@ def test_no_seed_in_common_is_an_error():
 
 def test_a_batch_size_stands_with_its_least_noisy_setting_that_needs_no_full_data():
     noisy = [
-        penalty(10, seed, "pbnn,batch_size=10,num_batches=2", mean_variance=2.0, validation_ece=0.0)
+        penalty(10, seed, "pbnn+batch_size=10+num_batches=2", mean_variance=2.0, validation_ece=0.0)
         for seed in range(3)
     ]
     oracle = [
         penalty(10, seed, "oracle", variance="oracle", mean_variance=0.1, validation_ece=0.0) for seed in range(3)
     ]
     found = choice([*rows(), *noisy, *oracle])
-    assert [one["label"] for one in found.candidates if one["batch_size"] == 10] == ["pbnn,batch_size=10"]
+    assert [one["label"] for one in found.candidates if one["batch_size"] == 10] == ["pbnn+batch_size=10"]
 
 
 def test_the_command_prints_the_choice_with_its_intervals(capsys, tmp_path):
@@ -123,9 +128,10 @@ def test_the_command_prints_the_choice_with_its_intervals(capsys, tmp_path):
     chosen = next(line for line in out.splitlines() if line.endswith("<- chosen"))
     assert chosen.split()[0] == "10"
     low, high = stats.t.interval(0.95, 2, np.mean(VALIDATION[10]), stats.sem(VALIDATION[10]))
-    assert f"{np.mean(VALIDATION[10]):.3f} [{low:.3f}, {high:.3f}]" in chosen
+    assert f"{np.mean(VALIDATION[10]):.3f} [0, {high:.3f}]" in chosen
+    assert low < 0, "no ECE is below 0"
     low, high = stats.ttest_rel(TEST[10], FULL).confidence_interval(0.95)
-    assert f"paired over seeds: {np.mean(np.subtract(TEST[10], FULL)):.3f} [{low:.3f}, {high:.3f}]" in out
+    assert f"paired over seeds: −{-np.mean(np.subtract(TEST[10], FULL)):.3f} [−{-low:.3f}, −{-high:.3f}]" in out
     assert "seed 0 n = 10, seed 1 n = 10, seed 2 n = 20" in out
     own = np.mean([TEST[10][0], TEST[10][1], TEST[20][2]])
     assert f"test ECE {own:.4f} [" in out.split("chosen for each seed")[1]
@@ -143,32 +149,38 @@ def test_without_full_data_the_command_still_chooses(capsys, tmp_path):
     ("arguments", "message"),
     [
         (["--study", "made-upp"], "no study 'made-upp'; did you mean 'made-up'?"),
-        (["--study", "paper"], "study 'paper' has not been run: "),
+        (["--study", "scaling"], "study 'scaling' has not been run: "),
         (["--task", "regresion"], "study 'made-up' has no task 'regresion'; did you mean 'regression'?"),
         (["--method", "pbn"], "of method 'pbn'; did you mean 'pbnn'?"),
         (["--method", "full_mh"], "of method 'full_mh'; valid: pbnn"),
     ],
 )
-def test_a_wrong_name_is_told_with_the_way_out(capsys, tmp_path, arguments, message):
+def test_a_wrong_name_is_reported_with_the_way_out(capsys, tmp_path, arguments, message):
     code, out, err = printed(capsys, results(tmp_path, rows()), *arguments)
     assert code == 1
     assert message in err
     assert not out
 
 
-def test_a_study_that_has_not_been_run_is_told_with_the_command_that_runs_it(capsys, tmp_path):
+def test_a_study_that_has_not_been_run_is_reported_with_the_command_that_runs_it(capsys, tmp_path):
     _, _, err = printed(capsys, tmp_path, "--study", "smoke")
     assert "snakemake --cores all --configfile workflows/studies/smoke.yaml" in err
 
 
-def test_runs_that_have_not_converged_are_told(capsys, tmp_path):
+def test_a_fresh_clone_has_the_published_study(capsys, tmp_path):
+    code, out, _ = printed(capsys, tmp_path, "--study", "paper")
+    assert code == 0
+    assert "n = 10 calibrates best" in out
+
+
+def test_runs_that_have_not_converged_are_reported(capsys, tmp_path):
     code, _, err = printed(capsys, results(tmp_path, [one | {"r_hat": 1.4} for one in rows()]))
     assert code == 1
     assert "not converged (R-hat up to 1.4" in err
 
 
 @pytest.mark.parametrize(
-    ("sizes", "told"),
+    ("sizes", "expected"),
     [
         ((10,), "n = 10 is the only one that was run, so there was nothing to choose: test ECE 0.02"),
         (
@@ -179,8 +191,8 @@ def test_runs_that_have_not_converged_are_told(capsys, tmp_path):
         ((5, 10, 20), "n = 10 calibrates best on the validation points, on the mean over seeds: test ECE"),
     ],
 )
-def test_a_choice_that_was_none_or_ended_at_an_edge_is_told_as_such(capsys, tmp_path, sizes, told):
+def test_a_choice_that_was_none_or_ended_at_an_edge_is_reported_as_such(capsys, tmp_path, sizes, expected):
     content = [penalty(size, seed) for size in sizes for seed in range(3)]
     code, out, _ = printed(capsys, results(tmp_path, content))
     assert code == 0
-    assert told in out
+    assert expected in out

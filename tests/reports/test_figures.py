@@ -12,18 +12,21 @@ from hypothesis import strategies as st
 from matplotlib.collections import PolyCollection
 from scipy import stats
 
-from implementations.files import write_npz
+from implementations.infrastructure.files import write_npz
 from implementations.tasks.problem import Problem
-from implementations.tasks.reference import reference
+from records.display import format_settings
+from records.methods import facts_of
+from records.reference import reference
+from records.setting import full_data, nearest, sweeps
+from records.study import StudyResults
+from records.summary import table_of
 from reports.figures import FIGURES
 from reports.figures.calibration import exact_gaps
 from reports.figures.cost import Offer, frontier
-from reports.figures.groups import choose, groups_of, posterior_of, settings_text, sweeps
-from reports.figures.paper import mean_reliability
-from reports.parts import NothingToShow
-from reports.study import StudyResults
-from reports.style import COLOURS, theme
-from workflows.summary import table_of
+from reports.figures.paper_reliability import mean_reliability
+from reports.style import LABELS, theme
+from reports.types import MAX_WORDS, NothingToShow
+from tests.reports.pictures import flaws
 
 SPECS = {spec.name: spec for spec in FIGURES}
 #: The methods' defaults as a study would record them.
@@ -42,7 +45,7 @@ METRICS = {
     "reference_kind": "closed_form",
     "acceptance_rate": 0.5,
     "mean_variance": 0.3,
-    "ess_bulk_min": 100.0,
+    "ess_bulk_min": 1000.0,
     "ece": 0.05,
     "confidence_gap": 0.04,
     "validation_ece": 0.06,
@@ -70,13 +73,15 @@ def run(variant, method, *, backend="jax-cpu", seed=0, status="ok", num_points=N
     """A row of the summary: settings and metrics by name, the rest as usual."""
     own = {name: value for name, value in given.items() if name not in METRICS}
     settings = {"step_size": 0.01, "preconditioner": "full", "num_steps": 1000, "chains": 4} | DEFAULTS[method] | own
-    label = ",".join([method, *(f"{name}={value}" for name, value in own.items() if name != "reason")])
+    label = "+".join([method, *(f"{name}={value}" for name, value in own.items() if name != "reason")])
     points = num_points or NUM_POINTS[variant]
     weight = points if settings["weight"] == "data" else settings.get("batch_size", 1)
     folder = variant if num_points is None else f"{variant}-points{num_points}"
     row = {
         "study": "made-up",
         "run": f"{folder}/{label}/{backend}/seed{seed}",
+        "variant": folder,
+        "label": label,
         "task": variant,
         "stochastic": "last",
         "prior": "gaussian",
@@ -86,6 +91,8 @@ def run(variant, method, *, backend="jax-cpu", seed=0, status="ok", num_points=N
         "seed": seed,
         "status": status,
         "num_points": points,
+        # So many that 0.01 is pbnn's default step.
+        "num_parameters": 72,
         **settings,
     }
     return row if status != "ok" else row | {"target_weight": float(weight)} | METRICS | _metrics(given)
@@ -101,8 +108,8 @@ def seeds(*arguments, values, column, **given):
 
 
 def study(rows, folder=Path("made-up")):
-    return StudyResults.of(
-        table_of(list(itertools.chain.from_iterable(r if isinstance(r, list) else [r] for r in rows))), folder
+    return StudyResults(
+        folder, table_of(list(itertools.chain.from_iterable(r if isinstance(r, list) else [r] for r in rows)))
     )
 
 
@@ -138,21 +145,14 @@ def problem(variant, seed):
     def features(x):
         return np.concatenate([np.ones_like(x), x], axis=1)
 
-    return Problem(
+    return Problem.of(
+        features(inputs),
+        targets(inputs),
         task=variant,
         seed=seed,
-        stochastic="last",
-        likelihood="gaussian",
         noise_sd=0.5,
-        prior="gaussian",
-        prior_scale=1.0,
-        layers=((2, 1),),
-        features=features(inputs),
-        targets=targets(inputs),
-        validation_features=features(test_inputs),
-        validation_targets=targets(test_inputs),
-        test_features=features(test_inputs),
-        test_targets=targets(test_inputs),
+        validation=(features(test_inputs), targets(test_inputs)),
+        test=(features(test_inputs), targets(test_inputs)),
         map=np.zeros(2, np.float32),
         curvature=np.eye(2, dtype=np.float32),
         inputs=inputs,
@@ -229,12 +229,18 @@ def band_edges(axes, colour_name):
     found = [
         shape
         for shape in axes.collections
-        if isinstance(shape, PolyCollection) and np.allclose(shape.get_facecolor()[0][:3], to_rgb(COLOURS[colour_name]))
+        if isinstance(shape, PolyCollection)
+        and np.allclose(shape.get_facecolor()[0][:3], to_rgb(facts_of(colour_name).colour))
     ]
     assert found, f"no band in the colour of {colour_name}"
     vertices = np.concatenate([path.vertices for shape in found for path in shape.get_paths()])
     xs = np.unique(vertices[:, 0])
     return xs, *(np.array([edge(vertices[vertices[:, 0] == x, 1]) for x in xs]) for edge in (min, max))
+
+
+def numbers(drawing) -> str:
+    """What a reader unfolds."""
+    return "\n".join(drawing.numbers)
 
 
 # The paper's figures
@@ -251,24 +257,27 @@ def test_figure_1_shows_one_sd_of_f_around_the_mean_and_the_exact_band(filed):
         mean, sd = exact_band(problem("linear", 0), 40)
         dashed = [line.get_ydata() for line in axes.lines if line.get_linestyle() == "--"]
         assert np.allclose(dashed, [mean - sd, mean + sd], atol=1e-5)
-    assert "oracle" not in known.get_title() and "M = 1" in known.get_title()
-    assert "M = 5" in estimated.get_title()
+    assert "oracle" not in known.get_title() and "M=1" in known.get_title()
+    assert "M=5" in estimated.get_title()
 
 
-def test_figure_1_takes_the_naive_run_of_the_defaults_and_tells_its_mean_over_seeds(filed):
+def test_figure_1_takes_the_naive_run_of_the_defaults_and_reports_its_mean_over_seeds(filed):
     drawing = draw("figure1_linear", filed)
-    assert "naive: sd 1.90 × exact" in texts(drawing.figure.axes[0].get_legend())
-    assert "penalty: sd 1.10 × exact" in texts(drawing.figure.axes[1].get_legend())
+    known, estimated = ([text.get_text() for text in axes.texts] for axes in drawing.figure.axes[2:])
+    assert "naive: sd 1.90 × exact" in known
+    assert "PBNN: sd 1.10 × exact" in estimated
+    assert drawing.title.startswith("Figure 1: without the penalty the band is 1.90 × as wide as it should be")
     half = stats.t.ppf(0.975, 2) * 0.1 / math.sqrt(3)
-    assert f"[{1.9 - half:.2f}, {1.9 + half:.2f}]" in drawing.caption
+    low, high = (1.9 * math.exp(sign * half / 1.9) for sign in (-1, 1))
+    assert f"[{low:.2f}, {high:.2f}]" in numbers(drawing)
     assert not any("step_size=0.5" in name for name in drawing.runs)
-    assert "noise is not in it" in drawing.caption
+    assert "noise is not in a band" in drawing.caption
 
 
 def test_figure_1_shows_all_chains_on_the_data_of_one_seed(filed):
     is_bad = (filed.summary["method"] == "naive") & (filed.summary["seed"] == 0)
     summary = filed.summary.assign(r_hat=filed.summary["r_hat"].where(~is_bad, 1.3))
-    drawing = draw("figure1_linear", StudyResults.of(summary, filed.folder))
+    drawing = draw("figure1_linear", StudyResults(filed.folder, summary))
     mean, sd = exact_band(problem("linear", 1), 40)
     for axes in drawing.figure.axes[:2]:
         dashed = [line.get_ydata() for line in axes.lines if line.get_linestyle() == "--"]
@@ -282,9 +291,11 @@ def test_figure_1_shows_all_chains_on_the_data_of_one_seed(filed):
 
 
 def test_figure_1_is_drawn_without_a_penalised_run(filed):
-    partial = StudyResults.of(filed.rows(variant="linear", method="naive"), filed.folder)
+    partial = StudyResults(
+        filed.folder, filed.summary[(filed.summary["variant"] == "linear") & (filed.summary["method"] == "naive")]
+    )
     drawing = draw("figure1_linear", partial)
-    assert set(drawing.runs) == set(partial.rows(step_size=0.01)["run"])
+    assert set(drawing.runs) == {run for one in partial.settings(step_size=0.01) for run in one.runs}
 
 
 def test_figure_2_shows_three_sds_and_says_which_panels_are_missing(filed):
@@ -299,28 +310,28 @@ def test_figure_2_shows_three_sds_and_says_which_panels_are_missing(filed):
     assert not any("step_size=0.3" in name for name in drawing.runs)
 
 
-def test_figure_2_shows_a_converged_seed_where_there_is_one_and_tells_of_the_other(filed):
+def test_figure_2_shows_a_converged_seed_where_there_is_one_and_reports_the_other(filed):
     drawing = draw("figure2_regression", filed)
     panel = drawing.figure.axes[0]
     mean, sd = exact_band(problem("regression", 1), 60)
     dashed = [line.get_ydata() for line in panel.lines if line.get_linestyle() == "--"]
     assert np.allclose(dashed, [mean - 3 * sd, mean + 3 * sd], atol=1e-5)
     assert "not converged" in panel.texts[0].get_text()
-    assert "full_mh (η = 0.01) 1 of 2" in drawing.caption
+    assert "full-data MH η=0.01 1 of 2" in numbers(drawing)
 
 
 def test_figure_4_orders_sgld_by_its_step_and_leaves_out_the_preconditioned_run(filed):
     drawing = draw("figure4_alternatives", filed)
     titles = [axes.get_title() for axes in drawing.figure.axes]
-    assert any(title.startswith("(a)") and "η = 0.1" in title for title in titles)
-    assert any(title.startswith("(b)") and "η = 0.001" in title for title in titles)
+    assert any(title.startswith("(a)") and "η=0.1" in title for title in titles)
+    assert any(title.startswith("(b)") and "η=0.001" in title for title in titles)
     assert all("preconditioner=none" in name for name in drawing.runs if "/sgld" in name)
 
 
 def test_figure_3_shows_the_mean_over_seeds_with_its_interval(filed):
     drawing = draw("figure3_reliability", filed)
     (axes,) = drawing.figure.axes
-    pbnn = next(line for line in axes.lines if line.get_color() == COLOURS["pbnn"])
+    pbnn = next(line for line in axes.lines if line.get_color() == facts_of("pbnn").colour)
     levels = np.arange(1, 20) / 20
     assert np.allclose(pbnn.get_data(), [levels, 0.85 * levels])
     xs, low, high = band_edges(axes, "pbnn")
@@ -367,8 +378,8 @@ def test_the_calibration_figure_marks_the_n_of_least_validation_error(filed):
     (axes,) = drawing.figure.axes
     dotted = [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == ":"]
     assert dotted == [5.0]
-    assert "chooses n = 5 for pbnn" in drawing.caption
-    weights = [x for x, _ in marks(axes, COLOURS["pbnn"])]
+    assert "chooses n=5 for PBNN" in numbers(drawing)
+    weights = [x for x, _ in marks(axes, facts_of("pbnn").colour)]
     assert np.allclose(weights, [5, 20], rtol=0.1)
 
 
@@ -385,9 +396,9 @@ def test_acceptance_is_drawn_over_settings_that_differ_in_one_thing():
     )
     drawing = draw("acceptance", results)
     (axes,) = drawing.figure.axes
-    assert np.allclose(marks(axes, COLOURS["pbnn"]), [(2, 0.3), (8, 0.6)])
-    assert not marks(axes, COLOURS["sgld"])
-    assert texts(axes.get_legend()) == ["linear: pbnn, M = 5, η = 0.01"]
+    assert np.allclose(marks(axes, facts_of("pbnn").colour), [(2, 0.3), (8, 0.6)])
+    assert not marks(axes, facts_of("sgld").colour)
+    assert texts(axes.get_legend()) == ["linear: PBNN M=5, η=0.01"]
     assert len(drawing.runs) == 4
 
 
@@ -401,12 +412,12 @@ def test_converged_and_unconverged_seeds_are_never_averaged_together():
     )
     drawing = draw("acceptance", results)
     (axes,) = drawing.figure.axes
-    assert np.allclose(marks(axes, COLOURS["pbnn"]), [(2, 0.2), (8, 0.5)])
-    assert np.allclose(marks(axes, COLOURS["pbnn"], is_hollow=True), [(2, 0.9)])
+    assert np.allclose(marks(axes, facts_of("pbnn").colour), [(2, 0.2), (8, 0.5)])
+    assert np.allclose(marks(axes, facts_of("pbnn").colour, is_hollow=True), [(2, 0.9)])
     line = next(line for line in axes.lines if line.get_linestyle() == "-" and len(line.get_xdata()) == 2)
     assert np.allclose(line.get_ydata(), [0.2, 0.5])
     assert "not converged" in texts(axes.get_legend())
-    assert "1 of 3 runs have not converged" in drawing.caption
+    assert "1 of 3 runs have not converged" in numbers(drawing)
 
 
 def test_the_targets_figure_sets_pbnn_beside_the_tempered_chain_of_the_same_n():
@@ -420,10 +431,30 @@ def test_the_targets_figure_sets_pbnn_beside_the_tempered_chain_of_the_same_n():
     )
     drawing = draw("targets", results)
     axes = drawing.figure.axes[0]
-    assert np.allclose(marks(axes, COLOURS["pbnn"]), [(0.01, 1.01), (0.3, 1.2)])
-    level = [line.get_ydata()[0] for line in axes.lines if line.get_color() == COLOURS["tempered"]]
+    assert np.allclose(marks(axes, facts_of("pbnn").colour), [(0.01, 1.01), (0.3, 1.2)])
+    level = [line.get_ydata()[0] for line in axes.lines if line.get_color() == facts_of("tempered").colour]
     assert np.allclose(level, [0.99])
     assert not any("batch_size=50" in name for name in drawing.runs)
+
+
+def test_the_penalty_is_drawn_over_step_and_m_and_its_cost_beside_theory():
+    rows = [
+        run("linear", method, seed=seed, step_size=step, sd_ratio=ratio, weight="data", batch_size=2, num_batches=1)
+        for method, ratios in (("naive", (1.8, 3.6)), ("pbnn", (1.0, 1.1)))
+        for step, ratio in zip((1e-4, 1e-3), ratios, strict=True)
+        for seed in range(2)
+    ]
+    for row in rows:
+        row |= {"mean_variance": 4.0, "audit_acceptance": 0.2, "audit_exact_acceptance": 0.5}
+    drawing = SPECS["penalty"].draw(study(rows))
+    over_step, cost = drawing.figure.axes
+    assert over_step.get_xlabel() == LABELS["step_size"]
+    assert "3.60" in numbers(drawing) and "1.10" in numbers(drawing)
+    theory = next(line for line in cost.lines if len(line.get_xdata()) == 100)
+    assert np.interp(4.0, theory.get_xdata(), theory.get_ydata()) == pytest.approx(2 * stats.norm.cdf(-1), abs=1e-3)
+    marks = [line.get_ydata()[0] for line in cost.lines if line.get_marker() != "None"]
+    assert marks == pytest.approx([0.4, 0.4])
+    assert "0.40 against 0.32" in numbers(drawing)
 
 
 def test_wrong_accepts_go_right_and_wrong_rejects_left():
@@ -432,6 +463,7 @@ def test_wrong_accepts_go_right_and_wrong_rejects_left():
     drawing = draw("decisions", results)
     (axes,) = drawing.figure.axes
     widths = [bar.get_width() for bar in axes.patches]
+    assert "wrong accepts are" in numbers(drawing)
     assert np.allclose(widths, [0.2, -0.2, 0.1, -0.2])
     assert [bool(bar.get_hatch()) for bar in axes.patches] == [False, False, True, True]
     assert len(axes.get_yticklabels()) == 2, "a chain on all data decides exactly"
@@ -453,9 +485,9 @@ def test_the_noise_figure_shows_distance_and_skewness_against_m():
     )
     drawing = draw("noise", results)
     distance, skewness, _ = drawing.figure.axes
-    assert np.allclose(marks(distance, COLOURS["pbnn"]), [(2, 0.2), (8, 0.04)])
-    assert np.allclose(marks(skewness, COLOURS["pbnn"]), [(2, 1.0), (8, 0.3)])
-    assert "in 1 of 2 runs" in drawing.caption
+    assert np.allclose(marks(distance, facts_of("pbnn").colour), [(2, 0.2), (8, 0.04)])
+    assert np.allclose(marks(skewness, facts_of("pbnn").colour), [(2, 1.0), (8, 0.3)])
+    assert "in 1 of 2 runs" in numbers(drawing)
 
 
 def test_the_chance_distance_is_that_of_normal_values():
@@ -476,17 +508,17 @@ def test_bias_is_drawn_against_the_price_of_an_effective_draw():
         ]
     )
     axes = draw("bias_evaluations", results).figure.axes[0]
-    assert np.allclose(marks(axes, COLOURS["pbnn"]), [(40, 0.3)])
-    assert np.allclose(marks(axes, COLOURS["full_mh"]), [(80, 0.1)])
-    assert np.allclose(marks(draw("bias_seconds", results).figure.axes[0], COLOURS["full_mh"]), [(0.25, 0.1)])
-    assert "w = N: full_mh;" in draw("bias_evaluations", results).caption, "mala is beaten in both"
+    assert np.allclose(marks(axes, facts_of("pbnn").colour), [(4, 0.3)])
+    assert np.allclose(marks(axes, facts_of("full_mh").colour), [(8, 0.1)])
+    assert np.allclose(marks(draw("bias_seconds", results).figure.axes[0], facts_of("full_mh").colour), [(0.25, 0.1)])
+    assert "w = N: full-data MH." in numbers(draw("bias_evaluations", results)), "mala is beaten in both"
 
 
 def test_a_task_at_another_size_has_no_panel_beside_the_task_itself():
     sizes = [run("linear", "full_mh", num_points=size, sliced_w2=0.1) for size in (100, 10_000)]
-    assert [axes.get_title() for axes in draw("bias_evaluations", study(sizes)).figure.axes] == ["linear-points100"]
+    assert [axes.get_title() for axes in draw("bias_evaluations", study(sizes)).figure.axes] == ["linear, N = 100"]
     alone = draw("bias_evaluations", study(sizes[1:])).figure.axes
-    assert [axes.get_title() for axes in alone] == ["linear-points10000"]
+    assert [axes.get_title() for axes in alone] == ["linear, N = 10,000"]
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=8))
@@ -505,13 +537,13 @@ def test_the_time_of_a_step_is_seconds_over_steps_and_chains():
     ]
     drawing = draw("step_cost", study(rows))
     (axes,) = drawing.figure.axes
-    assert np.allclose(marks(axes, COLOURS["full_mh"]), [(1000, 100), (10000, 1000)])
-    assert np.allclose(marks(axes, COLOURS["pbnn"]), [(1000, 50), (10000, 50)])
-    assert "100 to 1,000 µs (× 10)" in drawing.caption
-    assert "50 to 50 µs (× 1)" in drawing.caption
+    assert np.allclose(marks(axes, facts_of("full_mh").colour), [(1000, 100), (10000, 1000)])
+    assert np.allclose(marks(axes, facts_of("pbnn").colour), [(1000, 50), (10000, 50)])
+    assert "100 to 1,000 µs (× 10.0)" in numbers(drawing)
+    assert "50.0 to 50.0 µs (× 1.00)" in numbers(drawing)
 
 
-def test_backends_are_compared_seed_by_seed_and_a_missing_device_is_told():
+def test_backends_are_compared_seed_by_seed_and_a_missing_device_is_reported():
     results = study(
         [
             seeds("linear", "full_mh", column="sd_ratio", values=[1.0, 1.2]),
@@ -524,8 +556,8 @@ def test_backends_are_compared_seed_by_seed_and_a_missing_device_is_told():
     assert sorted(x for line in times.lines if line.get_marker() in "os" for x in line.get_xdata()) == [500, 2000]
     ours = [line.get_xdata()[0] for line in answers.lines if line.get_marker() == "s"]
     assert np.allclose(ours, [0.1])
-    assert "torch takes 4 times that of jax" in drawing.caption
-    assert "jax-gpu: 1 runs skipped, no CUDA device." in drawing.caption
+    assert "torch takes 4.0 times that of jax" in numbers(drawing)
+    assert "jax-gpu: 1 runs skipped, no CUDA device." in numbers(drawing)
 
 
 def test_every_run_has_its_r_hat_and_those_above_the_line_are_hollow():
@@ -533,10 +565,11 @@ def test_every_run_has_its_r_hat_and_those_above_the_line_are_hollow():
     results = study([seeds("linear", "full_mh", column="r_hat", values=values), run("linear", "pbnn", r_hat=None)])
     drawing = draw("convergence", results)
     (axes,) = drawing.figure.axes
-    assert np.allclose([x for x, _ in marks(axes, COLOURS["full_mh"])], [0.001, 0.02])
-    assert np.allclose([x for x, _ in marks(axes, COLOURS["full_mh"], is_hollow=True)], [0.2, 0.6])
-    assert "2 of 4 runs are below it" in drawing.caption
-    assert "1 runs have no R-hat" in drawing.caption
+    assert np.allclose([x for x, _ in marks(axes, facts_of("full_mh").colour)], [0.001, 0.02])
+    assert np.allclose([x for x, _ in marks(axes, facts_of("full_mh").colour, is_hollow=True)], [0.2, 0.6])
+    assert "2 of 4 runs are below the line" in numbers(drawing)
+    assert drawing.title == "The chains of 2 of 4 runs agree"
+    assert "1 runs have no R-hat" in numbers(drawing)
 
 
 def test_coverage_counts_what_became_of_every_run():
@@ -551,7 +584,7 @@ def test_coverage_counts_what_became_of_every_run():
     (axes,) = drawing.figure.axes
     assert {text.get_text() for text in axes.texts} == {"1/3", "0/1"}
     assert texts(drawing.figure.legends[0]) == ["converged (1)", "not converged (1)", "skipped (1)", "diverged (1)"]
-    assert "1 × step 7 <is> not finite" in drawing.caption
+    assert "1 × step 7 <is> not finite" in numbers(drawing)
     assert len(drawing.runs) == 4
 
 
@@ -584,35 +617,40 @@ def test_a_figure_of_a_study_with_gaps_can_be_saved_and_names_runs_of_it(name, f
         run("linear", "full_mh", num_points=5000),
         run("regression", "pbnn", batch_size=5, num_batches=10),
         run("regression", "pbnn", batch_size=5, num_batches=10, backend="torch-cpu"),
+        run("linear", "naive", batch_size=3, step_size=1e-4),
+        run("linear", "naive", batch_size=3, step_size=1e-3),
     ]
+    for row in extra:
+        row |= {"audit_acceptance": 0.4, "audit_exact_acceptance": 0.5}
     # The pictures of runs need their files, which only the first study has.
     needs_files = name.startswith("figure") or name == "calibration"
-    summary = filed.summary if needs_files else pd.concat([filed.summary[table_of([]).columns], table_of(extra)])
-    results = StudyResults.of(summary.reset_index(drop=True), filed.folder)
+    summary = filed.summary if needs_files else pd.concat([filed.summary, table_of(extra)])
+    results = StudyResults(filed.folder, summary.reset_index(drop=True))
     drawing = draw(name, results)
     with theme():
         drawing.figure.savefig(tmp_path / "figure.svg")
+    assert flaws(drawing.figure) == []
     assert drawing.runs and set(drawing.runs) <= set(results.summary["run"])
     assert drawing.caption.endswith(".")
-    assert "nan" not in drawing.caption.split() and "None" not in drawing.caption
+    assert len(drawing.caption.split()) <= MAX_WORDS
+    told = " ".join([drawing.title, drawing.caption, numbers(drawing)])
+    assert "nan" not in told.split() and "None" not in told
 
 
 # Choosing runs
 
 
-def test_the_run_of_fewest_own_settings_stands_for_a_method_after_the_preferred_ones():
-    groups = groups_of(
-        study(
-            [
-                run("linear", "pbnn", batch_size=5, num_batches=2),
-                run("linear", "pbnn", batch_size=5, num_batches=10, step_size=0.3),
-                run("linear", "pbnn", batch_size=5, num_batches=10),
-            ]
-        ).ok
-    )
-    assert choose(groups, num_batches=8)["label"] == "pbnn,batch_size=5,num_batches=10"
-    assert choose(groups, num_batches=3)["label"] == "pbnn,batch_size=5,num_batches=2"
-    assert choose([]) is None
+def test_the_setting_nearest_to_the_preferred_one_stands_for_a_method_and_then_that_nearest_to_its_defaults():
+    groups = study(
+        [
+            run("linear", "pbnn", batch_size=5, num_batches=2),
+            run("linear", "pbnn", batch_size=5, num_batches=10, step_size=0.3),
+            run("linear", "pbnn", batch_size=5, num_batches=10),
+        ]
+    ).ran()
+    assert nearest(groups, num_batches=8)["label"] == "pbnn+batch_size=5+num_batches=10"
+    assert nearest(groups, num_batches=3)["label"] == "pbnn+batch_size=5+num_batches=2"
+    assert nearest([]) is None
 
 
 def test_the_backend_with_most_converged_seeds_stands_for_a_setting():
@@ -620,15 +658,15 @@ def test_the_backend_with_most_converged_seeds_stands_for_a_setting():
         seeds("linear", "full_mh", column="r_hat", values=[1.0, 1.5]),
         seeds("linear", "full_mh", backend="torch-cpu", column="r_hat", values=[1.0, 1.0]),
     ]
-    assert choose(groups_of(study(rows).ok))["backend"] == "torch-cpu"
+    assert nearest(study(rows).ran())["backend"] == "torch-cpu"
 
 
 def test_the_posterior_is_full_mh_unless_mala_has_more_converged_seeds_and_never_a_tempered_chain():
     full, mala = run("linear", "full_mh"), run("linear", "mala")
     tempered = run("linear", "mala", weight="batch", batch_size=5)
-    assert posterior_of(groups_of(study([mala, full]).ok))["method"] == "full_mh"
-    assert posterior_of(groups_of(study([mala, full | {"r_hat": 1.4}]).ok))["method"] == "mala"
-    assert posterior_of(groups_of(study([tempered]).ok)) is None
+    assert full_data(study([mala, full]).ran())["method"] == "full_mh"
+    assert full_data(study([mala, full | {"r_hat": 1.4}]).ran())["method"] == "mala"
+    assert full_data(study([tempered]).ran()) is None
 
 
 def test_of_two_lengths_the_longer_chain_is_in_the_sweep():
@@ -637,13 +675,13 @@ def test_of_two_lengths_the_longer_chain_is_in_the_sweep():
         run("linear", "pbnn", batch_size=2, num_steps=10),
         run("linear", "pbnn", batch_size=4, num_steps=10),
     ]
-    (family,) = sweeps(groups_of(study(rows).ok), "batch_size")
+    (family,) = sweeps(study(rows).ran(), "batch_size")
     assert [(group["batch_size"], group["num_steps"]) for group in family] == [(2, 9000), (4, 10)]
 
 
-def test_settings_are_told_by_the_letters_of_the_paper_and_departures_are_named():
-    (group,) = groups_of(
-        study([run("linear", "pbnn", batch_size=2, weight="data", variance="points", preconditioner="none")]).ok
-    )
-    assert settings_text(group) == "n = 2, M = 5, η = 0.01, w = N, points variance, C = I"
-    assert settings_text(group, "step_size", "weight", "preconditioner") == "n = 2, M = 5, points variance"
+def test_settings_are_written_with_the_letters_of_the_paper_and_departures_are_named():
+    (group,) = study(
+        [run("linear", "pbnn", batch_size=2, weight="data", variance="points", preconditioner="none")]
+    ).ran()
+    assert format_settings(group) == "n=2, M=5, η=0.01, w=N, σ² from points, C=I"
+    assert format_settings(group, "step_size", "weight", "preconditioner") == "n=2, M=5, σ² from points"

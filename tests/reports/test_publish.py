@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from records.summary import is_complete, read_rows, report_failures
 from reports.figures import FIGURES
 from reports.publish import MAX_BYTES, PUBLISHED, README_FIGURES, main, publish
-from workflows.summary import is_complete, read_rows, report_failures
 
 
 @pytest.fixture

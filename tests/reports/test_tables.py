@@ -25,13 +25,13 @@ from tests.reports.studies import every_outcome, row, study_of
 
 def test_a_row_is_a_setting_on_a_backend_with_means_and_t_intervals_over_its_seeds():
     values = [0.10, 0.13, 0.11]
-    rows = [row("pbnn,batch_size=2,num_batches=5", seed, ece=value) for seed, value in enumerate(values)]
-    rows += [row("pbnn,batch_size=2,num_batches=5", seed, "torch-cpu") for seed in range(2)]
+    rows = [row("pbnn+batch_size=2+num_batches=5", seed, ece=value) for seed, value in enumerate(values)]
+    rows += [row("pbnn+batch_size=2+num_batches=5", seed, "torch-cpu") for seed in range(2)]
     rows += [row("full_mh", task="digits")]
     table = comparison(study_of(rows), "linear")
     assert table[["method", "setting", "backend"]].values.tolist() == [
-        ["pbnn", "batch_size=2, num_batches=5", "jax-cpu"],
-        ["pbnn", "batch_size=2, num_batches=5", "torch-cpu"],
+        ["pbnn", "n=2, M=5, η=0.0072, w=N", "jax-cpu"],
+        ["pbnn", "n=2, M=5, η=0.0072, w=N", "torch-cpu"],
     ]
     low, high = stats.t.interval(0.95, df=2, loc=np.mean(values), scale=stats.sem(values))
     assert table.loc[0, ["ece", "ece_low", "ece_high"]].tolist() == pytest.approx([np.mean(values), low, high])
@@ -40,8 +40,8 @@ def test_a_row_is_a_setting_on_a_backend_with_means_and_t_intervals_over_its_see
 
 def test_runs_that_did_not_end_well_or_converge_are_counted_and_a_single_seed_has_no_interval():
     rows = [
-        row("pbnn,batch_size=2", 0, r_hat=1.2, ece=0.3),
-        row("pbnn,batch_size=2", 1, status="diverged", reason="no"),
+        row("pbnn+batch_size=2", 0, r_hat=1.2, ece=0.3),
+        row("pbnn+batch_size=2", 1, status="diverged", reason="no"),
         row("full_mh", 0),
         row("full_mh", 1),
     ]
@@ -53,7 +53,7 @@ def test_runs_that_did_not_end_well_or_converge_are_counted_and_a_single_seed_ha
 
 
 def test_resolved_deviations_are_counted_and_metrics_a_task_does_not_have_are_left_out():
-    rows = [row("naive,batch_size=2", seed, mean_error_resolved=seed > 0) for seed in range(3)]
+    rows = [row("naive+batch_size=2", seed, mean_error_resolved=seed > 0) for seed in range(3)]
     table = comparison(study_of(rows), "linear")
     assert table["mean_error_resolved"].tolist() == [2]
     assert table["sd_ratio_resolved"].tolist() == [0]
@@ -69,8 +69,8 @@ def test_evaluations_are_likelihoods_and_gradients_together():
 def test_differences_are_paired_with_the_full_data_chain_of_the_same_backend():
     ours, theirs = [0.30, 0.24, 0.29], [0.20, 0.19, 0.16]
     rows = [row("full_mh", seed, nll=value) for seed, value in enumerate(theirs)]
-    rows += [row("pbnn,batch_size=2", seed, nll=value) for seed, value in enumerate(ours)]
-    rows += [row("pbnn,batch_size=2", 0, "torch-cpu"), row("tempered,batch_size=2", target_weight=2.0, nll=9.0)]
+    rows += [row("pbnn+batch_size=2", seed, nll=value) for seed, value in enumerate(ours)]
+    rows += [row("pbnn+batch_size=2", 0, "torch-cpu"), row("tempered+batch_size=2", target_weight=2.0, nll=9.0)]
     table = differences(study_of(rows), "linear")
     assert table["method"].tolist() == ["pbnn", "tempered"], "full_mh itself and torch, which has none, have no row"
     interval = stats.ttest_rel(ours, theirs).confidence_interval()
@@ -79,16 +79,16 @@ def test_differences_are_paired_with_the_full_data_chain_of_the_same_backend():
 
 
 def test_a_chain_that_has_not_converged_is_not_compared():
-    rows = [row("full_mh", r_hat=1.3, nll=9.0), row("mala"), row("naive,batch_size=2"), row("ula", r_hat=None)]
+    rows = [row("full_mh", r_hat=1.3, nll=9.0), row("mala"), row("naive+batch_size=2"), row("ula", r_hat=None)]
     table = differences(study_of(rows), "linear")
-    assert table[["method", "baseline"]].to_numpy().tolist() == [["naive", "mala"]]
+    assert table[["method", "baseline"]].to_numpy().tolist() == [["naive", "MALA η=0.072"]]
 
 
 def test_without_full_mh_on_the_posterior_mala_is_compared_with_and_without_either_nothing_is():
     tempered = row("full_mh", target_weight=2.0)
-    assert differences(study_of([tempered, row("naive,batch_size=2")]), "linear").empty
-    table = differences(study_of([tempered, row("mala"), row("naive,batch_size=2")]), "linear")
-    assert table["baseline"].tolist() == ["mala", "mala"]
+    assert differences(study_of([tempered, row("naive+batch_size=2")]), "linear").empty
+    table = differences(study_of([tempered, row("mala"), row("naive+batch_size=2")]), "linear")
+    assert table["baseline"].tolist() == ["MALA η=0.072"] * 2
 
 
 def by_criterion(rows: list[dict]) -> dict[str, pd.Series]:
@@ -99,15 +99,19 @@ def by_criterion(rows: list[dict]) -> dict[str, pd.Series]:
 
 def test_the_winner_has_the_most_effective_draws_for_its_cost_and_its_lead_an_interval():
     fast, slow = [400.0, 520.0, 460.0], [200.0, 210.0, 190.0]
-    rows = [row("pbnn,batch_size=2", seed, ess_per_second=value) for seed, value in enumerate(fast)]
+    rows = [row("pbnn+batch_size=2", seed, ess_per_second=value) for seed, value in enumerate(fast)]
     rows += [
         row("full_mh", seed, ess_per_second=value, likelihood_evaluations=10_000) for seed, value in enumerate(slow)
     ]
     # Another setting of the winning method is no rival.
-    rows += [row("pbnn,batch_size=5", seed, ess_per_second=450.0) for seed in range(3)]
+    rows += [row("pbnn+batch_size=5", seed, ess_per_second=450.0) for seed in range(3)]
     found = by_criterion(rows)
     second, evaluations = found["ess_per_second"], found["ess_per_million_evaluations"]
-    assert (second["method"], second["setting"], second["rival_method"]) == ("pbnn", "batch_size=2", "full_mh")
+    assert (second["method"], second["setting"], second["rival_method"]) == (
+        "pbnn",
+        "n=2, M=5, η=0.0072, w=N",
+        "full_mh",
+    )
     assert second["value"] == pytest.approx(460.0)
     logs = np.log(fast) - np.log(slow)
     low, high = stats.t.interval(0.95, df=2, loc=logs.mean(), scale=stats.sem(logs))
@@ -116,7 +120,7 @@ def test_the_winner_has_the_most_effective_draws_for_its_cost_and_its_lead_an_in
     assert second["is_clear"]
     assert evaluations["method"] == "full_mh"
     assert evaluations["value"] == pytest.approx(1000.0 / 0.01)
-    assert second["runs"].split() == [f"linear/pbnn,batch_size=2/jax-cpu/seed{seed}" for seed in range(3)]
+    assert second["runs"].split() == [f"linear/pbnn+batch_size=2/jax-cpu/seed{seed}" for seed in range(3)]
 
 
 def test_a_lead_within_the_noise_of_the_seeds_is_not_clear():
@@ -144,24 +148,24 @@ def test_a_lead_within_the_noise_of_the_seeds_is_not_clear():
     ],
 )
 def test_a_faster_setting_with_a_flaw_in_one_seed_does_not_win(flaw, reason):
-    fast = [row("sgld,batch_size=2", seed, ess_per_second=9999.0, likelihood_evaluations=1) for seed in range(2)]
-    fast.append(row("sgld,batch_size=2", 2, **({"ess_per_second": 9999.0} | flaw)))
+    fast = [row("sgld+batch_size=2", seed, ess_per_second=9999.0, likelihood_evaluations=1) for seed in range(2)]
+    fast.append(row("sgld+batch_size=2", 2, **({"ess_per_second": 9999.0} | flaw)))
     right = [row("full_mh", seed) for seed in range(3)]
     assert {winner["method"] for winner in by_criterion(fast + right).values()} == {"full_mh"}
-    assert why_not(study_of(fast).summary) == reason
+    assert why_not(study_of(fast).all_settings[0]) == reason
     # Without the flaw it wins.
-    healed = [*fast[:2], row("sgld,batch_size=2", 2, ess_per_second=9999.0, likelihood_evaluations=1)]
+    healed = [*fast[:2], row("sgld+batch_size=2", 2, ess_per_second=9999.0, likelihood_evaluations=1)]
     assert {winner["method"] for winner in by_criterion(healed + right).values()} == {"sgld"}
 
 
 def test_a_bias_that_is_resolved_but_below_the_margin_does_not_disqualify():
-    rows = [row("pbnn,batch_size=2", mean_error=0.9 * MARGIN, mean_error_resolved=True)]
-    assert why_not(study_of(rows).summary) is None
+    rows = [row("pbnn+batch_size=2", mean_error=0.9 * MARGIN, mean_error_resolved=True)]
+    assert why_not(study_of(rows).all_settings[0]) is None
 
 
 def test_settings_with_other_targets_do_not_compete_and_where_nobody_can_win_the_reasons_stand():
-    rows = [row("full_mh"), row("naive,batch_size=2", r_hat=2.0), row("mala", r_hat=2.0)]
-    rows += [row("tempered,batch_size=5", target_weight=5.0, ess_per_second=9999.0)]
+    rows = [row("full_mh"), row("naive+batch_size=2", r_hat=2.0), row("mala", r_hat=2.0)]
+    rows += [row("tempered+batch_size=5", target_weight=5.0, ess_per_second=9999.0)]
     table = winners(study_of(rows))
     assert table["target"].tolist() == ["posterior, w = N = 100"] * 2
     assert table["method"].tolist() == ["full_mh"] * 2
@@ -171,16 +175,16 @@ def test_settings_with_other_targets_do_not_compete_and_where_nobody_can_win_the
     assert table["num_candidates"].tolist() == [0, 0]
 
 
-def test_what_is_missing_is_told_with_its_reason_and_its_runs():
+def test_what_is_missing_is_reported_with_its_reason_and_its_runs():
     study = study_of(every_outcome())
     table = missing(study).set_index("status")
     assert table["reason"].to_dict() == {
         "skipped": "no CUDA device",
-        "diverged": "chain 0 left the finite numbers",
+        "diverged": "chain 0 became non-finite",
         "failed": "MemoryError: no",
         "missing": "not run yet",
     }
-    assert table.loc["failed", "runs"] == "linear/naive,batch_size=2/jax-cpu/seed0"
+    assert table.loc["failed", "runs"] == "linear/naive+batch_size=2/jax-cpu/seed0"
     unusable = row("mala", reference_usable=False, reference_reason="it did not converge")
     assert missing(study_of([unusable]))["status"].tolist() == ["no reference"]
     counts = coverage(study).set_index(["method", "backend"])

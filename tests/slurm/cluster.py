@@ -123,8 +123,8 @@ class Cluster:
         while "idle" not in self.ask("sinfo", "--noheader", "--format=%T"):
             stopped = [str(daemon.args) for daemon in self.daemons if daemon.poll() is not None]
             if stopped or time.monotonic() > deadline:
-                told = "".join(path.read_text() for path in sorted(self.folder.glob("*.out")))
-                raise CannotRun(f"no Slurm here: {', '.join(stopped) or 'the node stays away'}\n{told}")
+                output = "".join(path.read_text() for path in sorted(self.folder.glob("*.out")))
+                raise CannotRun(f"no Slurm here: {', '.join(stopped) or 'the node stays away'}\n{output}")
             time.sleep(0.5)
 
     def stop(self) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from implementations.files import write_json, write_npz
-from implementations.provenance import PACKAGES
+from implementations.infrastructure.files import write_json, write_npz
+from implementations.infrastructure.provenance import PACKAGES
 from metrics.calibration import class_reliability, coverage_reliability
-from workflows.grid import Run, load_study
+from workflows.grid import load_study
 from workflows.steps import summary
+from workflows.study import Run
 
 STUDY: dict[str, Any] = {
     "study": "made_up",

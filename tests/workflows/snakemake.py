@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,11 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
+
+
+def heed_interrupts() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so does all that it starts in turn, but for this."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Workdir:
@@ -40,12 +46,18 @@ class Workdir:
         # Into a file: jobs that outlive Snakemake would keep a pipe open.
         with (self.folder / "output.txt").open("wb") as file:
             return subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                cwd=ROOT,
+                env=environment,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=heed_interrupts,
             )
 
     def end(self, process: subprocess.Popen[bytes]) -> tuple[int, str]:
         """Exit code and output, when it has come to its end."""
-        code = process.wait(timeout=300)
+        code = process.wait(timeout=900)
         return code, (self.folder / "output.txt").read_text()
 
     def run(self, *arguments: str) -> tuple[int, str]:

@@ -4,19 +4,28 @@ from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target
 
 from tests.workflows.snakemake import Workdir
 
+METHODS = {"full_mh": {}, "naive": {"batch_size": 2, "num_batches": 5}}
 STUDY = {
     "study": "jobs",
-    "description": "runs whose names have commas or none",
+    "description": "runs whose names have one part or several",
     "seeds": [0],
     "backends": ["torch-cpu"],
-    "tasks": [{"task": "linear", "methods": {"full_mh": {}, "naive": {"batch_size": 2, "num_batches": 5}}}],
+    "tasks": [{"task": "linear", "methods": METHODS}, {"task": "linear", "prior_scale": 0.5, "methods": METHODS}],
 }
 
 
-def test_a_job_on_a_node_is_the_run_it_was_submitted_for_although_its_name_has_commas(tmp_path):
-    work = Workdir(tmp_path / "work", STUDY)
-    names = ["linear/full_mh/torch-cpu/seed0", "linear/naive,batch_size=2,num_batches=5/torch-cpu/seed0"]
-    targets = encode_target_jobs_cli_args([TargetSpec("sample", {"run": name}) for name in names])
-    code, output = work.run("--dry-run", "--mode", "remote", "--target-jobs", *targets)
+def planned_on_a_node(work: Workdir, *targets: TargetSpec) -> str:
+    arguments = encode_target_jobs_cli_args(list(targets))
+    code, output = work.run("--dry-run", "--mode", "remote", "--target-jobs", *arguments)
     assert code == 0, output
-    assert [name for name in names if f": {name}\n" not in output] == []
+    return output
+
+
+def test_a_job_on_a_node_is_the_part_it_was_submitted_for(tmp_path):
+    work = Workdir(tmp_path / "work", STUDY)
+    sampled, evaluated = "linear/torch-cpu/part0", "linear-scale0.5/torch-cpu/part0"
+    output = planned_on_a_node(
+        work, TargetSpec("sample", {"part": sampled}), TargetSpec("evaluate", {"part": evaluated})
+    )
+    assert f": {sampled}\n" in output and f": evaluation of {evaluated}\n" in output
+    assert f": evaluation of {sampled}\n" not in output

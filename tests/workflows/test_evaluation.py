@@ -11,8 +11,8 @@ from implementations.methods import METHODS
 from implementations.tasks import prepare
 from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import Problem, network_outputs
-from implementations.tasks.reference import reference
-from workflows.columns import COLUMNS
+from records.columns import COLUMNS
+from records.reference import reference
 from workflows.evaluation import evaluate
 
 #: Of the numbers below, with 4,000 independent draws.
@@ -24,6 +24,7 @@ def record_of(problem: Problem, method: str = "pbnn") -> dict:
     """What evaluation reads of a run.json."""
     return {
         "method": method,
+        "method_acceptance": METHODS[method].acceptance,
         "settings": {"num_steps": NUM_DRAWS, "chains": CHAINS},
         "num_points": problem.num_points,
         "wall_clock_s": 2.0,
@@ -111,7 +112,7 @@ def test_a_reference_that_failed_or_is_not_to_be_trusted_leaves_its_metrics_out_
         assert metrics["rmse"] > 0
 
 
-def test_the_audit_of_a_method_that_always_accepts_tells_only_what_its_moves_deserved(linear, exact_draws):
+def test_the_audit_of_a_method_that_always_accepts_reports_only_what_its_moves_deserved(linear, exact_draws):
     audited = {
         "log_ratio_proposal": np.zeros(10),
         "delta": np.zeros(10),
@@ -139,6 +140,8 @@ def test_the_audit_of_a_method_that_always_accepts_tells_only_what_its_moves_des
 def test_every_metric_has_its_column_and_is_a_plain_value(linear, exact_draws):
     generator = np.random.default_rng(2)
     names = ("log_ratio_proposal", "delta", "variance", "log_accept", "true_delta", "true_variance", "log_uniform")
+    names += ("skewness", "excess_kurtosis", "num_points")
+    names += tuple(f"balance_{name}" for name in ("there", "there_variance", "back", "back_variance", "exact"))
     arrays = {f"audit_{name}": generator.exponential(size=50) for name in names} | {"draws": exact_draws}
     assert METHODS["pbnn"].acceptance == "penalty"
     of_regression, _ = evaluate(linear, record_of(linear), arrays, reference(linear, 100.0))
@@ -147,10 +150,10 @@ def test_every_metric_has_its_column_and_is_a_plain_value(linear, exact_draws):
     of_classes, _ = evaluate(problem, record_of(problem), {"draws": draws}, "none")
     of_reference = {"total_variation", "total_variation_mc", "total_variation_resolved", "agreement"}
     found = of_regression.keys() | of_classes.keys() | of_reference
-    first, last = list(COLUMNS).index("r_hat"), list(COLUMNS).index("audit_noise_normality_p_value")
+    first, last = list(COLUMNS).index("r_hat"), list(COLUMNS).index("audit_balance_residual_mc")
     # From run.json; not the evaluation's.
     recorded = {"wall_clock_s", "cpu_s", "warmup_s", "compile_s", "has_compilation_cache", "peak_memory_mb"}
-    recorded |= {"likelihood_evaluations", "gradient_evaluations"}
+    recorded |= {"likelihood_evaluations", "gradient_evaluations", "tuning_s", "tuning_evaluations"}
     assert found == set(list(COLUMNS)[first : last + 1]) - recorded
     json.dumps(of_regression, allow_nan=False)
 
@@ -165,26 +168,13 @@ def class_problem() -> Problem:
         inputs = centres[classes] + generator.normal(size=(count, 2))
         return np.column_stack([np.ones(count), inputs]).astype(np.float32), classes.astype(np.int32)
 
-    (features, targets), (validation_features, validation_targets), (test_features, test_targets) = map(
-        points, (100, 50, 200)
-    )
-    return Problem(
+    train, validation, test = map(points, (100, 50, 200))
+    return Problem.of(
+        *train,
         task="synthetic",
-        seed=0,
-        stochastic="last",
         likelihood="categorical",
-        noise_sd=1.0,
-        prior="gaussian",
-        prior_scale=1.0,
-        layers=((3, 3),),
-        features=features,
-        targets=targets,
-        validation_features=validation_features,
-        validation_targets=validation_targets,
-        test_features=test_features,
-        test_targets=test_targets,
+        validation=validation,
+        test=test,
         map=np.vstack([np.zeros(3), centres.T]).ravel().astype(np.float32),
         curvature=np.eye(9, dtype=np.float32),
-        inputs=features[:, :0],
-        test_inputs=test_features[:, :0],
     )

@@ -27,12 +27,13 @@ STUDY = {
         }
     ],
 }
-FITS = "linear/full_mh,step_size=0.005/torch-cpu/seed0"
-LARGE = "linear/naive,batch_size=2,step_size=0.0002,chains=1000/torch-cpu/seed0"
+FITS = "linear/full_mh+step_size=0.005/torch-cpu/seed0"
+LARGE = "linear/naive+batch_size=2+step_size=0.0002+chains=1000/torch-cpu/seed0"
 #: 200 draws of 2 parameters in 1000 chains are 1.6 MB, and every other file of the study is well below.
 ROOM = 1_000_000
 #: What is made of the summary takes its time, and trying once is enough.
-UP_TO_THE_SUMMARY = ("--retries", "0", f"results/full/runs/{LARGE}/run.json", "results/full/summary.csv")
+PART = "results/full/parts/linear/torch-cpu/part0/sampled.json"
+UP_TO_THE_SUMMARY = ("--retries", "0", PART, "results/full/summary.csv")
 
 pytestmark = pytest.mark.slow
 
@@ -52,19 +53,19 @@ def little_room() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_is_told_and_the_next_call_makes_what_did_not_fit_and_nothing_else(tmp_path):
+def test_a_full_disk_is_reported_and_the_next_call_makes_what_did_not_fit_and_nothing_else(tmp_path):
     work = Workdir(tmp_path / "work", STUDY)
     with little_room():
         process = work.start(*UP_TO_THE_SUMMARY)
     code, output = work.end(process)
 
     assert code == 1
-    told = output.partition("full: ")[2]
+    closing = output.partition("full: ")[2]
     # Not a row that failed: a disk says nothing about a method.
-    assert told.startswith("0 of 2 runs ok\n")
-    assert "1 missing: not finished; the end of its log: OSError: [Errno 27] File too large" in told
-    assert f"    {LARGE}\n" in told
-    assert told.rstrip().endswith("the same command makes what is missing or failed once more, and nothing else")
+    assert closing.startswith("0 of 2 runs ok\n")
+    assert "1 missing: not finished; the end of its log: OSError: [Errno 27] File too large" in closing
+    assert f"    {LARGE}\n" in closing
+    assert closing.rstrip().endswith("the same command makes what is missing or failed once more, and nothing else")
     runs = work.results / "runs"
     assert [path.name for path in (runs / LARGE).iterdir() if "draws" in path.name] == []
     finished_at = (runs / FITS / "draws.npz").stat().st_mtime_ns

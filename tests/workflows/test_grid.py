@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from implementations.backends import BACKENDS
-from implementations.methods import METHODS, SETTINGS
-from implementations.names import SettingError
+from implementations.infrastructure.errors import SettingError
+from implementations.methods import METHODS, paper
+from implementations.settings import SETTINGS
 from implementations.tasks import TASKS
-from workflows.grid import SCHEMA, Study, Variant, load_study, main
+from workflows.grid import load_study, main
+from workflows.structure import SCHEMA
+from workflows.study import Study, Variant
 
 # No deadline: a busy machine is no mistake of the code.
 REPEATABLE = settings(derandomize=True, deadline=None)
@@ -92,13 +96,13 @@ def test_lists_expand_to_every_combination_with_every_backend_and_seed(load):
     assert (study.name, study.description) == ("trial", "a trial")
     combinations = [
         "linear/full_mh",
-        "linear/pbnn,batch_size=2,num_batches=5,step_size=0.001,weight=data",
-        "linear/pbnn,batch_size=2,num_batches=5,step_size=0.01,weight=data",
-        "linear/pbnn,batch_size=5,num_batches=5,step_size=0.001,weight=data",
-        "linear/pbnn,batch_size=5,num_batches=5,step_size=0.01,weight=data",
-        "linear/naive,batch_size=2",
-        "linear/naive,batch_size=10,weight=batch",
-        "regression-all-laplace/sgld,batch_size=5",
+        "linear/pbnn+batch_size=2+num_batches=5+step_size=0.001+weight=data",
+        "linear/pbnn+batch_size=2+num_batches=5+step_size=0.01+weight=data",
+        "linear/pbnn+batch_size=5+num_batches=5+step_size=0.001+weight=data",
+        "linear/pbnn+batch_size=5+num_batches=5+step_size=0.01+weight=data",
+        "linear/naive+batch_size=2",
+        "linear/naive+batch_size=10+weight=batch",
+        "regression-all-laplace/sgld+batch_size=5",
     ]
     copies = ["jax-cpu/seed0", "jax-cpu/seed1", "torch-cpu/seed0", "torch-cpu/seed1"]
     assert [run.path for run in study.runs] == [f"{a}/{b}" for a, b in itertools.product(combinations, copies)]
@@ -106,7 +110,7 @@ def test_lists_expand_to_every_combination_with_every_backend_and_seed(load):
 
 def test_a_run_carries_what_its_path_says_and_the_defaults(load):
     run = load(TRIAL).runs[9]
-    assert run.path == "linear/pbnn,batch_size=2,num_batches=5,step_size=0.01,weight=data/jax-cpu/seed1"
+    assert run.path == "linear/pbnn+batch_size=2+num_batches=5+step_size=0.01+weight=data/jax-cpu/seed1"
     assert (run.variant, run.method, run.backend, run.seed) == (Variant("linear"), "pbnn", "jax-cpu", 1)
     assert run.settings.as_dict() == {
         "batch_size": 2,
@@ -136,16 +140,16 @@ def test_an_entry_overrides_its_tasks_defaults_and_those_the_studys(load):
     text = changed("sgld: {batch_size: 5}", "sgld: [{batch_size: 5}, {batch_size: 5, thin: 10, chains: 2}]")
     thinning = {run.label: (run.settings.thin, run.settings.chains) for run in load(text).runs}
     assert thinning["full_mh"] == (2, 4)
-    assert thinning["sgld,batch_size=5"] == (5, 4)
-    assert thinning["sgld,batch_size=5,thin=10,chains=2"] == (10, 2)
+    assert thinning["sgld+batch_size=5"] == (5, 4)
+    assert thinning["sgld+batch_size=5+thin=10+chains=2"] == (10, 2)
 
 
 def test_a_default_reaches_only_the_methods_that_have_the_setting(load):
     text = changed("thin: 2}", "thin: 2, num_batches: 3, decay: 0.5}")
     by_label = {run.label: run.settings for run in load(text).runs}
     assert (by_label["full_mh"].num_batches, by_label["full_mh"].decay) == (None, None)
-    assert by_label["naive,batch_size=2"].num_batches == 3
-    assert by_label["sgld,batch_size=5"].decay == 0.5
+    assert by_label["naive+batch_size=2"].num_batches == 3
+    assert by_label["sgld+batch_size=5"].decay == 0.5
 
 
 def test_the_default_step_follows_the_number_of_stochastic_parameters(load):
@@ -159,8 +163,8 @@ def test_the_nearest_seeds_and_backends_win(load):
     text += "      ula: {seeds: [8, 9], backends: [jax-gpu]}\n"
     paths = [run.path.split("/", 1)[1] for run in load(text).runs if run.variant.task == "regression"]
     assert paths == [
-        "sgld,batch_size=5/jax-cpu/seed7",
-        "sgld,batch_size=5/torch-cpu/seed7",
+        "sgld+batch_size=5/jax-cpu/seed7",
+        "sgld+batch_size=5/torch-cpu/seed7",
         "ula/jax-gpu/seed8",
         "ula/jax-gpu/seed9",
     ]
@@ -189,7 +193,7 @@ def test_a_number_is_read_however_it_is_written(load, written):
     ),
     seeds=st.lists(st.integers(0, 99), min_size=1, max_size=3, unique=True),
 )
-def test_the_number_of_runs_is_the_product_of_the_lists_and_the_paths_tell_them_apart(tmp_path_factory, axes, seeds):
+def test_the_number_of_runs_is_the_product_of_the_lists_and_the_paths_distinguish_them(tmp_path_factory, axes, seeds):
     path = tmp_path_factory.mktemp("grid") / "trial.yaml"
     content = yaml.safe_load(TRIAL) | {"seeds": seeds, "tasks": [{"task": "regression", "methods": {"sgld": axes}}]}
     path.write_text(yaml.safe_dump(content))
@@ -197,7 +201,7 @@ def test_the_number_of_runs_is_the_product_of_the_lists_and_the_paths_tell_them_
     assert len(runs) == len({run.path for run in runs}) == 2 * len(seeds) * math.prod(map(len, axes.values()))
     for run in runs:
         _, label, backend, seed = run.path.split("/")
-        written = dict(item.split("=") for item in label.split(",")[1:])
+        written = dict(item.split("=") for item in label.split("+")[1:])
         assert list(written) == [name for name in SETTINGS if name in axes]
         assert {name: float(value) for name, value in written.items()} == {
             name: value for name, value in run.settings.as_dict().items() if name in axes
@@ -226,22 +230,25 @@ def test_a_task_with_more_points_takes_larger_batches_and_its_own_number_of_poin
         (Variant("regression", "all", "laplace", 0.5), "regression-all-laplace-scale0.5"),
         (Variant("linear", prior_scale=10.0), "linear-scale10"),
         (Variant("linear", num_points=10000), "linear-points10000"),
+        (Variant("mnist", num_points=10000, num_epochs=60), "mnist-points10000-epochs60"),
+        (Variant("regression", fresh_points=400), "regression-fresh400"),
     ],
 )
 def test_a_variant_of_a_task_has_its_own_label(variant, label):
     assert variant.label == label
 
 
-def test_a_shell_takes_every_path_as_it_stands(load):
+def test_a_shell_and_snakemake_take_every_path_as_it_stands(load):
     text = changed("[0.001, 0.01]", "[1e-7, 0.1, 12345678.5, 1e20]")
     text = text.replace("prior: laplace", "prior: laplace\n    prior_scale: 1e-5")
     runs = load(text).runs
     assert all(shlex.quote(run.path) == run.path for run in runs)
-    assert {run.label.split(",")[3] for run in runs if run.method == "pbnn"} == {
+    assert not any("," in run.path for run in runs)
+    assert {run.label.split("+")[3] for run in runs if run.method == "pbnn"} == {
         "step_size=1e-07",
         "step_size=0.1",
         "step_size=12345678.5",
-        "step_size=1e+20",
+        "step_size=1e20",
     }
 
 
@@ -355,7 +362,23 @@ MISTAKES = {
     "another number of images": (
         "task: linear",
         "task: digits\n    num_points: 50",
-        ["tasks[0].num_points: num_points = 50: 'digits' has the 1200 it has; others: linear, regression"],
+        [
+            "tasks[0].num_points: num_points = 50: 'digits' has the 1200 it has; others: linear, regression, "
+            "mnist, logistic"
+        ],
+    ),
+    "training of what is not trained": (
+        "task: linear",
+        "task: linear\n    num_epochs: 5",
+        ["tasks[0].num_epochs: num_epochs = 5: 'linear' has no network to train"],
+    ),
+    "fresh points of images": (
+        "task: linear",
+        "task: digits\n    fresh_points: 5000",
+        [
+            "tasks[0].fresh_points: fresh_points = 5000: no law is known for the data of 'digits'; others: linear, "
+            "regression"
+        ],
     ),
     "too few points": (
         "task: linear",
@@ -365,7 +388,7 @@ MISTAKES = {
     "a word for a number": (
         "[0.001, 0.01]",
         "small",
-        ["tasks[0].methods.pbnn.step_size: step_size = 'small' is not a number"],
+        ["tasks[0].methods.pbnn.step_size: step_size = 'small' is not 'auto' or a number"],
     ),
     "a fraction for a count": (
         "[2, 5], num",
@@ -460,7 +483,7 @@ MISTAKES = {
         "- {batch_size: 2}\n",
         "- {batch_size: 2}\n        - {batch_size: [1, 2]}\n",
         [
-            "tasks[0].methods.naive[1]: shares the path linear/naive,batch_size=2/jax-cpu/seed0 with "
+            "tasks[0].methods.naive[1]: shares the path linear/naive+batch_size=2/jax-cpu/seed0 with "
             "tasks[0].methods.naive[0]; change the settings of one"
         ],
     ),
@@ -468,8 +491,8 @@ MISTAKES = {
         "- {batch_size: 2}\n",
         "- {batch_size: 2}\n        - {batch_size: 2, weight: data}\n",
         [
-            "tasks[0].methods.naive[1]: linear/naive,batch_size=2,weight=data/jax-cpu/seed0 is the same run as "
-            "linear/naive,batch_size=2/jax-cpu/seed0 of tasks[0].methods.naive[0]; drop one"
+            "tasks[0].methods.naive[1]: linear/naive+batch_size=2+weight=data/jax-cpu/seed0 is the same run as "
+            "linear/naive+batch_size=2/jax-cpu/seed0 of tasks[0].methods.naive[0]; drop one"
         ],
     ),
     "a key twice": ("chains: 4", "chains: 4\nchains: 5", ["line 6, column 1: the key 'chains' stands twice"]),
@@ -488,12 +511,16 @@ MISTAKES = {
         "\tfull_mh: {}",
         [r"line 10, column 7: while scanning for the next token, found character '\t' that cannot start any token"],
     ),
-    "an impossible date": ("description: a trial", "description: 2024-13-01", ["is not YAML: month must be in 1..12"]),
+    "an impossible date": (
+        "description: a trial",
+        "description: 2024-13-01",
+        ["line 2, column 14: '2024-13-01' is not a valid timestamp"],
+    ),
 }
 
 
 @pytest.mark.parametrize("identifier", MISTAKES)
-def test_a_mistake_is_told_with_its_key_value_and_way_out(mistakes, identifier):
+def test_a_mistake_is_reported_with_its_key_value_and_way_out(mistakes, identifier):
     old, new, lines = MISTAKES[identifier]
     assert mistakes(changed(old, new)) == lines
 
@@ -524,14 +551,14 @@ def test_a_file_that_is_no_mapping_is_refused(mistakes, text):
     ]
 
 
-def test_every_mistake_of_a_file_is_told_at_once(mistakes):
+def test_every_mistake_of_a_file_is_reported_at_once(mistakes):
     text = changed("chains: 4", "chains: -4").replace("task: regression", "task: regresion")
     text = text.replace("[0.001, 0.01]", "[0, x]").replace("batch_size: 10,", "batchsize: 10,")
     assert mistakes(text) == [
         "tasks[1].task: no task 'regresion'; did you mean 'regression'?",
         "chains: chains = -4 must be at least 1",
         "tasks[0].methods.pbnn.step_size[0]: step_size = 0 must be positive",
-        "tasks[0].methods.pbnn.step_size[1]: step_size = 'x' is not a number",
+        "tasks[0].methods.pbnn.step_size[1]: step_size = 'x' is not 'auto' or a number",
         "tasks[0].methods.naive[1].batchsize: no setting 'batchsize'; did you mean 'batch_size'?",
     ]
 
@@ -542,19 +569,12 @@ def test_a_long_list_of_mistakes_is_cut(mistakes):
     assert lines[-1] == "and 30 more"
 
 
-def test_a_mistyped_file_is_told_with_the_nearest(tmp_path):
+def test_a_mistyped_file_is_reported_with_the_nearest(tmp_path):
     (tmp_path / "paper.yaml").write_text(TRIAL)
     with pytest.raises(SettingError, match=r"paper\.yml: no study file 'paper\.yml'; did you mean 'paper\.yaml'\?"):
         load_study(tmp_path / "paper.yml")
     with pytest.raises(SettingError, match="cannot be read: Is a directory"):
         load_study(tmp_path)
-
-
-def test_bytes_that_are_no_text_are_refused(tmp_path):
-    path = tmp_path / "trial.yaml"
-    path.write_bytes(b"study: \xff\xfe\x00")
-    with pytest.raises(SettingError, match="is not YAML"):
-        load_study(path)
 
 
 def places(content, place=()):
@@ -622,9 +642,9 @@ def test_the_schema_repeats_no_name_of_a_table():
 
 
 def test_a_new_method_needs_no_change_here(load, monkeypatch):
-    monkeypatch.setitem(METHODS, "brand_new", METHODS["pbnn"])
+    monkeypatch.setitem(METHODS, "brand_new", replace(METHODS["pbnn"], name="brand_new"))
     runs = load(changed("full_mh: {}", "brand_new: {batch_size: 3}")).runs
-    assert runs[0].path == "linear/brand_new,batch_size=3/jax-cpu/seed0"
+    assert runs[0].path == "linear/brand_new+batch_size=3/jax-cpu/seed0"
 
 
 # The command, and what it costs
@@ -645,7 +665,7 @@ def test_the_command_counts_the_runs_of_each_method_and_task(tmp_path, capsys):
     ]
 
 
-def test_the_command_tells_a_mistake_without_a_traceback(tmp_path):
+def test_the_command_reports_a_mistake_without_a_traceback(tmp_path):
     path = tmp_path / "trial.yaml"
     path.write_text(changed("task: linear", "task: liner"))
     result = subprocess.run(
@@ -664,9 +684,10 @@ def test_reading_a_study_imports_nothing_heavy():
 def test_two_thousand_runs_are_read_in_less_than_two_seconds(load):
     steps = [round(0.0001 * number, 4) for number in range(1, 101)]
     text = changed("seeds: [0, 1]", "seeds: [0, 1, 2, 3, 4]").replace("[0.001, 0.01]", str(steps))
-    start = time.perf_counter()
+    # Of the processor, because the machine may have other things to do.
+    start = time.process_time()
     runs = load(text).runs
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert len(runs) == 10 * (1 + 200 + 2 + 1)
 
 
@@ -677,12 +698,13 @@ def test_two_thousand_runs_are_read_in_less_than_two_seconds(load):
 def test_a_study_of_the_suite_is_valid_and_named_like_its_file(path):
     study = load_study(path)
     assert study.name == path.stem
-    # More would take a two-core machine longer than the study promises.
-    assert 10 <= len(study.runs) <= {"smoke": 40, "paper": 450, "scaling": 150}[study.name]
+    # More would take a two-core machine longer than the study says.
+    most = {"smoke": 40, "paper": 510, "scaling": 150, "calibration": 350, "tall": 250}
+    assert 10 <= len(study.runs) <= most[study.name]
 
 
-def test_the_suite_has_its_three_studies():
-    assert {path.stem for path in STUDIES} == {"paper", "scaling", "smoke"}
+def test_the_suite_has_its_five_studies():
+    assert {path.stem for path in STUDIES} == {"calibration", "paper", "scaling", "smoke", "tall"}
 
 
 def methods_by_task(study):
@@ -701,21 +723,23 @@ def test_the_smoke_study_meets_three_tasks_five_methods_and_a_missing_device():
 
 def test_the_paper_study_covers_every_method_every_backend_and_three_seeds_at_least():
     study = load_study(SCHEMA.parents[1] / "studies" / "paper.yaml")
-    # Tasks of another size are there for the cost of a step, which a few methods tell.
-    by_task = {label: methods for label, methods in methods_by_task(study).items() if "points" not in label}
-    assert by_task.keys() == set(TASKS)
-    assert by_task["linear"] == by_task["regression"] == set(METHODS)
+    # Other sizes, priors and streams of a task are there for one question each, which a few methods tell.
+    by_task = {label: methods for label, methods in methods_by_task(study).items() if label in TASKS}
+    assert by_task.keys() == {"linear", "regression", "digits", "mnist"}
+    assert by_task["linear"] == by_task["regression"] == {card.name for card in paper.ROWS}
     assert all(len(methods) >= 5 for methods in by_task.values())
     for method in ("full_mh", "naive", "pbnn"):
         assert {run.backend for run in study.runs if run.method == method} == set(BACKENDS)
     for label in by_task:
         for method in by_task[label]:
-            assert {run.seed for run in study.runs if (run.variant.label, run.method) == (label, method)} >= {0, 1, 2}
+            seeds = {run.seed for run in study.runs if (run.variant.label, run.method) == (label, method)}
+            # Those below 10 were seen when the rules were written.
+            assert len(seeds) >= 3 and min(seeds) == 10
 
 
 FIGURES = [
     ("linear", "naive", {"batch_size": 2, "weight": "data"}),
-    ("linear", "pbnn", {"batch_size": 2, "weight": "data", "variance": "oracle"}),
+    ("linear", "pbnn", {"batch_size": 2, "num_batches": 5, "weight": "data"}),
     ("regression", "full_mh", {"weight": "data"}),
     ("regression", "pbnn", {"batch_size": 5, "num_batches": 5, "weight": "batch"}),
     ("regression", "pbnn", {"batch_size": 10, "num_batches": 5, "weight": "batch"}),

@@ -30,7 +30,7 @@ def test_a_folder_is_free_again_as_soon_as_its_holder_is_killed(tmp_path):
     time.sleep(0.2)
     assert waiter.poll() is None
     holder.kill()
-    assert waiter.communicate(timeout=10)[0] == "held\n"
+    assert waiter.communicate(timeout=60)[0] == "held\n"
     holder.communicate()
     hold(tmp_path, is_patient=False)
 
@@ -41,7 +41,7 @@ def test_programs_started_by_the_holder_do_not_keep_the_lock(tmp_path):
     holder = start(code, tmp_path)
     child = int(holder.stdout.readline())
     try:
-        holder.wait(timeout=10)
+        holder.wait(timeout=60)
         hold(tmp_path, is_patient=False)
     finally:
         os.kill(child, signal.SIGKILL)

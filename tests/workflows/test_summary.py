@@ -1,15 +1,17 @@
-"""One row a run, whatever became of it, and the lines a person reads last."""
+"""One row per run, whatever became of it, and the lines a person reads last."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from implementations.methods import SETTINGS
-from implementations.provenance import git_state, machine, versions
-from workflows.columns import COLUMNS, main
-from workflows.grid import Study, load_study
-from workflows.summary import closing_lines, is_complete, read_rows, rows_of, table_of
+from implementations.infrastructure.provenance import git_state, machine, versions
+from implementations.settings import SETTINGS
+from records.columns import COLUMNS, main
+from records.summary import is_complete, read_rows, table_of
+from workflows.grid import load_study
+from workflows.study import Study
+from workflows.summary import closing_lines, rows_of
 
 STUDY = """
 study: small
@@ -79,6 +81,34 @@ def test_every_run_of_the_study_is_a_row_with_what_became_of_it(study, results):
         10,
         "batch",
     )
+
+
+def test_a_tuned_setting_stands_with_what_was_chosen_and_empty_before(tmp_path):
+    (tmp_path / "small.yaml").write_text(STUDY.replace("full_mh: {}", "full_mh: {step_size: auto}"))
+    study = load_study(tmp_path / "small.yaml")
+    (row, *_) = rows_of(study, tmp_path)
+    assert (row["label"], row["step_size"]) == ("full_mh+step_size=auto", None)
+    folder = tmp_path / "runs" / study.runs[0].path
+    folder.mkdir(parents=True)
+    record = {"status": "ok", "reason": None, "settings": study.runs[0].settings.as_dict(), "versions": versions()}
+    record |= {"tuning": {"chosen": {"step_size": 0.25}}, "tuned_settings": "step_size", "tuning_evaluations": 7}
+    (folder / "run.json").write_text(json.dumps(record))
+    (folder / "metrics.json").write_text(json.dumps({"failure": None, "r_hat": 1.0}))
+    (row, *_) = rows_of(study, tmp_path)
+    assert [row[name] for name in ("step_size", "tuned_settings", "tuning_evaluations")] == [0.25, "step_size", 7]
+    assert table_of([row])["step_size"][0] == 0.25
+
+
+@pytest.mark.parametrize("name", ["run.json", "metrics.json"])
+@pytest.mark.parametrize("content", ["", "[]", "{", "{}", "7"])
+def test_a_damaged_file_is_named_in_the_row_of_its_run_and_in_no_other(study, results, name, content):
+    others = rows_of(study, results)
+    path = results / "runs" / study.runs[OK].path / name
+    path.write_text(content)
+    rows = rows_of(study, results)
+    assert rows[OK]["status"] == "missing"
+    assert f"{path} is damaged" in rows[OK]["reason"]
+    assert rows[:OK] + rows[OK + 1 :] == others[:OK] + others[OK + 1 :]
 
 
 def test_the_table_has_the_documented_columns_and_their_types_also_where_all_is_empty(study, results):

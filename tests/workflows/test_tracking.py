@@ -1,16 +1,21 @@
 """A study in MLflow: all of it, once, and again after whatever happens to it, to the study or to the store."""
 
 import copy
+import io
 import json
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+from urllib.request import url2pathname
 
 import numpy as np
 import pandas as pd
@@ -18,14 +23,22 @@ import pytest
 from mlflow import MlflowClient
 from scipy import stats
 
+from implementations.infrastructure.files import Damaged, read_npz, sha256_of, write_json, write_npz
+from records.study import StudyResults
+from records.summary import tracking_failure
 from tests.workflows.made_up import STUDY, MadeUp
-from workflows import tracking
-from workflows.steps.track import main, summary_rows
-from workflows.tracking import entries_of, reason_of, track, without_password
+from tests.workflows.snakemake import ROOT, Workdir
+from tests.workflows.test_recovery import ONE
+from workflows.steps import report
+from workflows.steps.track import main
+from workflows.tracking.address import Hiding, hide, without_secrets
+from workflows.tracking.entries import METRICS, PARAMETERS, entries_of
+from workflows.tracking.store import reason_of
+from workflows.tracking.write import traces, track
 
-FULL_MH = "linear/full_mh,step_size=0.005/jax-cpu"
-PBNN = "linear/pbnn,batch_size=2,num_batches=5/jax-cpu"
-SGLD = "digits/sgld,batch_size=50/jax-cpu"
+FULL_MH = "linear/full_mh+step_size=0.005/jax-cpu"
+PBNN = "linear/pbnn+batch_size=2+num_batches=5/jax-cpu"
+SGLD = "digits/sgld+batch_size=50/jax-cpu"
 #: Two tasks with three settings and one, each with three seeds and a parent.
 NUM_ENTRIES = 4 * (1 + 3)
 
@@ -68,7 +81,7 @@ def made_up(tmp_path) -> MadeUp:
 
 
 def tracked(study: MadeUp, uri: str) -> dict[str, int]:
-    return track(uri, study.results.name, summary_rows(study.results), study.results)
+    return track(uri, study.results.name, StudyResults.load(study.results).rows, study.results)
 
 
 def dump(uri: str, name: str = "made_up") -> dict:
@@ -103,7 +116,7 @@ def test_a_store_has_the_whole_study_once_whatever_happens_to_it(store, made_up,
         again = dump(uri)
         assert [run.to_dictionary() for run in again.values()] == [run.to_dictionary() for run in first.values()]
 
-        # One run anew: its entry and its parent's are replaced, and its siblings have the new parent.
+        # One run made again: its entry and its parent's are replaced, and its siblings have the new parent.
         made_up.make(f"{PBNN}/seed1", variant=1)
         made_up.summarise()
         assert tracked(made_up, uri) == {"added": 0, "replaced": 2, "unchanged": NUM_ENTRIES - 2, "stale": 0}
@@ -139,13 +152,13 @@ def test_a_store_has_the_whole_study_once_whatever_happens_to_it(store, made_up,
 def assert_the_runs_are_the_rows(client: MlflowClient, runs: dict, table: pd.DataFrame) -> None:
     for key, row in table.iterrows():
         run = runs[key]
-        numbers = row[list(tracking.METRICS)].dropna() if row["status"] != "skipped" else {}
+        numbers = row[list(METRICS)].dropna() if row["status"] != "skipped" else {}
         traces = {name for name in run.data.metrics if name.startswith("trace/")}
         shown = {
             name.removeprefix("workings/"): value for name, value in run.data.metrics.items() if name not in traces
         }
         assert shown == {name: float(value) for name, value in numbers.items()}, key
-        asked = row[list(tracking.PARAMETERS)].dropna()
+        asked = row[list(PARAMETERS)].dropna()
         assert run.data.params == {name: str(value) for name, value in asked.items()}, key
         for name in ("task", "method", "backend", "seed", "status", "git_commit", "version_jax"):
             assert run.data.tags[name] == str(row[name])
@@ -176,6 +189,7 @@ def assert_the_parents_have_means_and_intervals(runs: dict, table: pd.DataFrame)
     values = table.loc[[f"{FULL_MH}/seed{seed}" for seed in range(3)], "ece"].to_numpy(float)
     metrics = runs[FULL_MH].data.metrics
     low, high = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
+    low = max(low, 0)
     assert metrics["ece"] == pytest.approx(values.mean())
     assert metrics["with_interval/ece_low"] == pytest.approx(low)
     assert metrics["with_interval/ece_high"] == pytest.approx(high)
@@ -203,6 +217,10 @@ def test_tracking_that_was_interrupted_is_completed_by_the_next_call(made_up, tm
         tracked(made_up, uri)
     monkeypatch.undo()
     assert not (tmp_path / "mlflow.db").exists()
+    # What is left where even that was cut short.
+    abandoned = tmp_path / ".mlflow.db.x1y2z3.db"
+    abandoned.touch()
+    os.utime(abandoned, (0, 0))
 
     undisturbed = MlflowClient.set_terminated
     left = 6
@@ -218,6 +236,7 @@ def test_tracking_that_was_interrupted_is_completed_by_the_next_call(made_up, tm
     with pytest.raises(KeyboardInterrupt):
         tracked(made_up, uri)
     assert Counter(run.info.status for run in dump(uri).values()) == {"FINISHED": 5, "RUNNING": 1}
+    assert not abandoned.exists()
     monkeypatch.undo()
     assert tracked(made_up, uri) == {"added": NUM_ENTRIES - 6, "replaced": 1, "unchanged": 5, "stale": 0}
     assert {run.info.status for run in dump(uri).values()} == {"FINISHED"}
@@ -242,26 +261,146 @@ def test_tracking_that_was_interrupted_is_completed_by_the_next_call(made_up, tm
     assert client.get_run(own).data.tags.get("status") is None
 
 
+def test_a_damaged_file_is_named_and_stops_the_tracking_of_no_other_run(made_up, tmp_path):
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    runs = made_up.results / "runs"
+    draws = runs / FULL_MH / "seed1" / "draws.npz"
+    whole = draws.read_bytes()
+    record = draws.with_name("run.json")
+    write_json(record, json.loads(record.read_text()) | {"draws_sha256": sha256_of(draws)})
+    write_npz(draws, {name: array + 1 for name, array in read_npz(draws).items()})
+    (runs / PBNN / "seed0" / "curves.npz").write_bytes(b"")
+    (runs / PBNN / "seed1" / "run.json").write_text("[]")
+    with pytest.raises(Damaged) as caught:
+        tracked(made_up, uri)
+    assert str(caught.value) == (
+        f"{draws} is damaged: its SHA-256 is not the one in run.json, and 2 more; all other runs are tracked"
+    )
+    missing = {f"{FULL_MH}/seed1", f"{PBNN}/seed0", f"{PBNN}/seed1"}
+    assert {f"{PBNN}/seed2", *(f"{SGLD}/seed{seed}" for seed in range(3))} <= dump(uri).keys()
+    assert not missing & dump(uri).keys()
+    # Made again, they follow.
+    draws.write_bytes(whole)
+    for path in (f"{PBNN}/seed0", f"{PBNN}/seed1"):
+        made_up.make(path)
+    assert tracked(made_up, uri) == {"added": 3, "replaced": 0, "unchanged": NUM_ENTRIES - 3, "stale": 0}
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1PAR1", b"nonsense" * 50])
+def test_a_damaged_summary_is_named_by_tracking_and_report(made_up, capfd, content):
+    path, out = made_up.results / "summary.parquet", made_up.results / "tracked.json"
+    path.write_bytes(content)
+    assert main(["--results", str(made_up.results), "--out", str(out)]) == 0
+    assert json.loads(out.read_text())["failure"].startswith(f"{path} is damaged: ")
+    capfd.readouterr()
+    assert report.main(["--study", str(made_up.folder / "study.yaml"), "--results", str(made_up.results)]) == 1
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"{path} is damaged: ")
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("is_moved", [False, True], ids=["copied", "moved"])
+def test_results_that_were_copied_or_moved_keep_their_files_with_them(is_moved, tmp_path):
+    original = MadeUp(tmp_path / "a b")
+    tracked(original, f"sqlite:///{original.folder}/results/mlflow.db")
+    copy_of = tmp_path / "copy"
+    shutil.copytree(original.folder, copy_of)
+    if is_moved:
+        shutil.rmtree(original.folder)
+    before = contents(original.folder)
+    uri = f"sqlite:///{copy_of}/results/mlflow.db"
+    changed = MadeUp.__new__(MadeUp)
+    vars(changed).update(vars(original) | {"folder": copy_of, "results": copy_of / "results" / "made_up"})
+    changed.make(f"{FULL_MH}/seed0", variant=1)
+    changed.summarise()
+    assert tracked(changed, uri) == {"added": 0, "replaced": 2, "unchanged": NUM_ENTRIES - 2, "stale": 0}
+    assert original.folder.exists() != is_moved
+    assert contents(original.folder) == before
+    client = MlflowClient(uri)
+    for run in dump(uri).values():
+        path = Path(url2pathname(urlsplit(run.info.artifact_uri).path))
+        assert path.is_relative_to(copy_of)
+        if run.data.tags["level"] == "seed":
+            assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["reliability.png", "run.json"]
+
+
+def test_results_that_were_copied_do_not_write_into_the_originals_files_through_a_store_elsewhere(tmp_path):
+    original, uri = MadeUp(tmp_path / "original"), f"sqlite:///{tmp_path}/mlflow.db"
+    tracked(original, uri)
+    before = contents(original.folder)
+    other = MadeUp(tmp_path / "other")
+    with pytest.raises(
+        ValueError, match=r"with other results, in file://.*/original/results/mlflow-artifacts/made_up;"
+    ):
+        tracked(other, uri)
+    assert contents(original.folder) == before
+
+
+class Dripping(threading.Thread):
+    """A server on this machine that takes every request and sends a byte of its answer now and then, for ever."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.num_bytes = 0
+
+    def run(self) -> None:
+        # Whoever asked goes away when it has had enough, and the test closes the socket.
+        with suppress(OSError):
+            while True:
+                with suppress(ConnectionError), self.socket.accept()[0] as connection:
+                    connection.recv(1)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nX-More: ")
+                    while True:
+                        connection.sendall(b"x")
+                        self.num_bytes += 1
+                        time.sleep(0.1)
+
+
+def test_a_server_that_drips_is_given_up_and_the_next_call_catches_up(made_up, tmp_path):
+    server = Dripping()
+    server.start()
+    out = made_up.results / "tracked.json"
+    command = [sys.executable, "-m", "workflows.steps.track", "--results", str(made_up.results), "--out", str(out)]
+    environment = os.environ | {"MLFLOW_TRACKING_URI": server.address}
+    started = time.monotonic()
+    done = subprocess.run([*command, "--patience", "3"], cwd=ROOT, env=environment, timeout=120, capture_output=True)
+    server.socket.close()
+    assert done.returncode == 0, done.stderr.decode()
+    assert server.num_bytes > 10
+    assert time.monotonic() - started < 60
+    outcome = json.loads(out.read_text())
+    assert (outcome["store"], outcome["failure"]) == (server.address, "the store got nothing done for 3 s")
+    assert tracking_failure(made_up.results) == outcome["failure"]
+    assert tracked(made_up, f"sqlite:///{tmp_path}/mlflow.db")["added"] == NUM_ENTRIES
+
+
 def test_names_are_readable_and_no_two_are_alike(made_up):
-    names = [entry.name for entry in entries_of(summary_rows(made_up.results), made_up.results)]
+    names = [entry.name for entry in entries_of(StudyResults.load(made_up.results).rows, made_up.results)]
     assert len(set(names)) == NUM_ENTRIES
-    assert {"digits · sgld n=50 · jax-cpu", "digits · sgld n=50 · jax-cpu · seed 1"} <= set(names)
+    assert {"digits · SGLD n=50, η=0.02 · jax-cpu", "digits · SGLD n=50, η=0.02 · jax-cpu · seed 1"} <= set(names)
     # Alike but for the number of steps, which is only then a part of a name.
-    assert {"linear · pbnn n=2 M=5 · jax-cpu", "linear · pbnn n=2 M=5 num_steps=500 · jax-cpu"} <= set(names)
+    assert {f"linear · PBNN n=2, M=5, η=0.36, C=I, {steps} steps · jax-cpu" for steps in (500, 600)} <= set(names)
 
 
 def test_a_trace_is_the_mean_over_chains_over_fifty_stretches(made_up):
-    (entry,) = (e for e in entries_of(summary_rows(made_up.results), made_up.results) if e.key == f"{FULL_MH}/seed1")
+    (entry,) = (
+        e for e in entries_of(StudyResults.load(made_up.results).rows, made_up.results) if e.key == f"{FULL_MH}/seed1"
+    )
     arrays = np.load(made_up.results / "runs" / entry.key / "draws.npz")
     for name in ("acceptance", "variance"):
-        points = [point for point in tracking.traces(entry) if point[0] == f"trace/{name}"]
+        points = [point for point in traces(entry) if point[0] == f"trace/{name}"]
         assert [step for _, step, _, _ in points] == list(range(112, 701, 12))
         assert [value for *_, value in points] == pytest.approx(arrays[name].reshape(2, 50, 6).mean(axis=(0, 2)))
 
 
 @pytest.mark.parametrize("name", ["run.json", "curves.npz"])
 def test_a_file_that_changed_replaces_the_entry_of_its_run_although_no_number_did(name, made_up):
-    rows = summary_rows(made_up.results)
+    rows = StudyResults.load(made_up.results).rows
     before = {entry.key: entry.fingerprint for entry in entries_of(rows, made_up.results)}
     with (made_up.results / "runs" / FULL_MH / "seed1" / name).open("ab") as file:
         file.write(b" ")
@@ -269,7 +408,7 @@ def test_a_file_that_changed_replaces_the_entry_of_its_run_although_no_number_di
     assert {key for key in before if before[key] != after[key]} == {f"{FULL_MH}/seed1"}
 
 
-def test_a_store_out_of_reach_costs_seconds_and_is_told_in_a_line_without_its_password(made_up, monkeypatch):
+def test_a_store_out_of_reach_costs_seconds_and_is_reported_in_a_line_without_its_password(made_up, monkeypatch):
     with socket.socket() as taken:
         # Bound, and nobody listens.
         taken.bind(("127.0.0.1", 0))
@@ -279,20 +418,21 @@ def test_a_store_out_of_reach_costs_seconds_and_is_told_in_a_line_without_its_pa
             out = made_up.results / "tracked.json"
             started = time.monotonic()
             assert main(["--results", str(made_up.results), "--out", str(out)]) == 0
-            assert time.monotonic() - started < 15
+            # Without a limit, MLflow tries for many minutes.
+            assert time.monotonic() - started < 60
             outcome = json.loads(out.read_text())
             assert "refused" in outcome["failure"].lower()
             assert "\n" not in outcome["failure"]
-            assert outcome["store"] == uri.replace("secret", "***")
+            assert outcome["store"] == uri.replace("me:secret" if uri.startswith("http") else "secret", "***")
             assert "secret" not in out.read_text()
 
 
 @pytest.mark.parametrize("uri", ["nonsense", "results/mlflow.db", "elsewhere://me:secret@there"])
-def test_an_address_of_nothing_is_told_with_what_was_expected(uri, made_up, monkeypatch):
+def test_an_address_of_nothing_is_reported_with_what_was_expected(uri, made_up, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     out = made_up.results / "tracked.json"
     assert main(["--results", str(made_up.results), "--out", str(out)]) == 0
-    shown = without_password(uri)
+    shown = without_secrets(uri)
     assert json.loads(out.read_text())["failure"] == (
         f"'{shown}' is no address of a server (http://…) or of a database (sqlite:///…, postgresql://…)"
     )
@@ -300,8 +440,88 @@ def test_an_address_of_nothing_is_told_with_what_was_expected(uri, made_up, monk
 
 def test_a_password_is_hidden_wherever_an_error_repeats_the_address():
     uri = "postgresql://me:s3cret@db.example/runs"
-    assert without_password(uri) == "postgresql://me:***@db.example/runs"
-    assert without_password("sqlite:///results/mlflow.db") == "sqlite:///results/mlflow.db"
     assert (
         reason_of(ValueError(f"no driver for {uri}\nmore"), uri) == "no driver for postgresql://me:***@db.example/runs"
     )
+
+
+#: Addresses with the secret s3cret or pieces of it, as people write them, and what may be shown of them.
+ADDRESSES = {
+    "postgresql://me:s3cret@db.example/runs": "postgresql://me:***@db.example/runs",
+    "postgresql://me:s3c/s3cret@db.example/runs": "postgresql://me:***@db.example/runs",
+    "postgresql://me:s3c#s3cret@db.example/runs": "postgresql://me:***@db.example/runs",
+    "postgresql://me:s3c?s3cret@db.example/runs": "postgresql://me:***@db.example/runs",
+    "postgresql://me:s3c%2Fs3cret@db.example:5432/runs": "postgresql://me:***@db.example:5432/runs",
+    "postgresql://me:s3c@s3cret@db.example/runs": "postgresql://***",
+    "postgresql://s3c/s3cret@db.example/runs": "postgresql://***",
+    "postgresql://db.example/runs?user=me&password=s3cret": "postgresql://db.example/runs?***",
+    "mysql+pymysql://me:s3cret@db.example:x/runs": "mysql+pymysql://***",
+    "http://me:s3cret@host:5000/mlflow": "http://***@host:5000/mlflow",
+    "http://s3cret@host": "http://***@host",
+    "https://host/mlflow?token=s3cret": "https://host/mlflow?***",
+    "https://host/?token=s3c@s3cret": "https://***",
+    "https://host/#s3cret": "https://host/#***",
+    "http://me:s3c/s3cret@host": "http://***@host",
+    "http://me:s3c#s3cret@host": "http://***",
+    "http://me:s3c?s3cret@host": "http://***",
+    "HTTP://me:s3cret@[::1": "http://***@[::1",
+    "elsewhere://me:s3cret@there": "elsewhere://me:***@there",
+    "me:s3cret@host": "***",
+}
+OPEN = ["sqlite:///results/mlflow.db", "sqlite:////home/me@work/#1/mlflow.db", "http://host:5000/a", "http://[::1", ""]
+
+
+@pytest.mark.parametrize(("uri", "shown"), [*ADDRESSES.items(), *((uri, uri) for uri in OPEN)])
+def test_an_address_is_shown_without_secrets(uri, shown):
+    assert without_secrets(uri) == shown
+    assert "s3c" not in shown
+
+
+@pytest.mark.parametrize("uri", ADDRESSES)
+def test_no_error_repeats_a_secret_in_whole_or_in_part(uri):
+    pieces = ["s3cret", uri, uri + "/api/2.0", uri.upper(), unquote(uri), quote(uri, safe="")]
+    for piece in pieces:
+        assert "s3cret" not in hide(f"cannot parse '{piece}' of it", uri).lower()
+    assert hide("an error of another kind", uri) == "an error of another kind"
+    stream = io.StringIO()
+    with Hiding(stream, uri) as hiding:
+        # Whoever logs a line may write it in pieces.
+        for piece in (uri[: len(uri) // 2], uri[len(uri) // 2 :], "\nmore s3c", "ret"):
+            hiding.write(piece)
+    assert "s3cret" not in stream.getvalue() and "\nmore " in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "postgresql://me:s3c/s3c#ret@127.0.0.1:{port}/runs",
+        "postgresql://127.0.0.1:{port}/runs?user=me&password=s3cret",
+        "http://127.0.0.1:{port}?token=s3cret",
+        "http://s3cret@127.0.0.1:{port}",
+        "http://me:s3c/ret@127.0.0.1:{port}",
+        "http://me:s3cret@[::1",
+        "http://[::1",
+    ],
+)
+def test_a_failure_of_tracking_shows_no_secret_anywhere_and_ends_no_study(uri, made_up, monkeypatch, capfd):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", uri.format(port=taken.getsockname()[1]))
+        out = made_up.results / "tracked.json"
+        capfd.readouterr()
+        assert main(["--results", str(made_up.results), "--out", str(out)]) == 0
+    assert json.loads(out.read_text())["failure"]
+    captured = capfd.readouterr()
+    assert "Traceback" in captured.err
+    assert "s3c" not in out.read_text() + captured.out + captured.err
+
+
+@pytest.mark.slow
+def test_no_file_of_a_study_and_no_line_on_the_terminal_has_a_secret(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:s3c/s3cret@[::1?token=s3cret")
+    work = Workdir(tmp_path / "work", ONE)
+    code, output = work.run()
+    assert (code, "MLflow: not tracked in http://***@[::1?***: " in output) == (0, True), output
+    files = [path for path in work.folder.rglob("*") if path.is_file()]
+    assert any(".snakemake/metadata" in str(path) for path in files)
+    assert [path for path in files if b"s3c" in path.read_bytes()] == []

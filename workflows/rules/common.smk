@@ -1,20 +1,28 @@
 # What all rules share: the study, its paths, and the environment of its jobs.
 import dataclasses
+import functools
 import hashlib
 import json
 import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 from implementations.backends import BACKENDS
-from implementations.names import SettingError
-from implementations.provenance import machine
-from implementations.tasks import TASKS
-from workflows.grid import load_study, plain
-from workflows.locks import Held, hold
-from workflows.summary import closing_lines, is_complete, read_rows, report_failures, tracking_failure
+from implementations.infrastructure.errors import SettingError
+from implementations.infrastructure.provenance import machine
+from implementations.plugins import checksum
+from records import layout
+from records.summary import is_complete, read_rows, report_failures, tracking_failure
+from records.usage import metered
+from reports.benchmarks import KEPT
+from workflows import recovery
+from workflows.grid import load_study
+from workflows.locks import Held, hold, take
+from workflows.parts import in_parts
+from workflows.summary import closing_lines
+from workflows.tracking.address import without_secrets
+from workflows.tracking.store import chosen_store
 
 
 def chosen_study_file():
@@ -24,62 +32,77 @@ def chosen_study_file():
         sys.exit(f"--configfile names {len(files)} files; a study is one")
     if workflow.config_settings.config:
         sys.exit("--config changes nothing here; edit the study's file, or a copy of it")
-    return files[0]
+    return str(files[0])
 
 
 STUDY_FILE = chosen_study_file()
 try:
-    STUDY = load_study(STUDY_FILE)
+    STUDY = load_study(Path(STUDY_FILE))
 except SettingError as mistakes:
     sys.exit(str(mistakes))
 
 RESULTS = f"results/{STUDY.name}"
 # Folders, each with its log.txt.
-FETCHED = RESULTS + "/data/{task}"
-PROBLEM = RESULTS + "/problems/{variant}/seed{seed}"
-REFERENCE = RESULTS + "/references/{variant}/weight{weight}/seed{seed}"
-RUN = RESULTS + "/runs/{run}"
-EVALUATION = RESULTS + "/evaluations/{variant}/seed{seed}/part{part}"
+FETCHED = f"{RESULTS}/data/{{task}}"
+PROBLEM = f"{RESULTS}/problems/{{variant}}/seed{{seed}}"
+REFERENCE = f"{RESULTS}/references/{{variant}}/weight{{weight}}/seed{{seed}}"
+PART = f"{RESULTS}/parts/{{part}}"
 
-RUNS = {run.path: run for run in STUDY.runs}
 VARIANTS = {run.variant.label: run.variant for run in STUDY.runs}
-
-PYTHON = shlex.quote(sys.executable)
-SUMMARY_COMMAND = f"{PYTHON} -m workflows.steps.summary --study {shlex.quote(str(STUDY_FILE))} --results {RESULTS}"
-TRACK_COMMAND = f"{PYTHON} -m workflows.steps.track --results {RESULTS} --out {RESULTS}/tracked.json"
-REPORT_COMMAND = f"{PYTHON} -m workflows.steps.report --study {shlex.quote(str(STUDY_FILE))} --results {RESULTS}"
+# By name, where each comes from: a row of the table, or a file.
+TASKS = {variant.name: variant.task for variant in VARIANTS.values()}
 
 
-def in_parts(runs, size=25):
-    """The runs of each problem, some at a time, by the problem's variant and seed and a number.
-
-    They are evaluated in one process, because its imports take longer than the evaluation of one run.
-    """
-    problems = {}
-    for run in runs:
-        problems.setdefault((run.variant.label, run.seed), []).append(run)
-    return {
-        (variant, seed, part): members[start : start + size]
-        for (variant, seed), members in problems.items()
-        for part, start in enumerate(range(0, len(members), size))
-    }
-
-
-PARTS = in_parts(STUDY.runs)
+PARTS = {part.name: part for part in in_parts(STUDY.runs)}
 
 
 def problem_of(run):
-    return PROBLEM.format(variant=run.variant.label, seed=run.seed)
+    return str(layout.problem_path(Path(RESULTS), run.variant.label, run.seed))
+
+
+def weight_of(run):
+    return run.settings.target_weight(run.variant.size.num_points)
 
 
 def reference_of(run):
-    weights = {"data": run.variant.definition.num_points, "batch": run.settings.batch_size}
-    weight = plain(float(weights.get(run.settings.weight, run.settings.weight)))
-    return REFERENCE.format(variant=run.variant.label, weight=weight, seed=run.seed)
+    return str(layout.reference_path(Path(RESULTS), run.variant.label, weight_of(run), run.seed))
+
+
+def problems_of(part):
+    return list(dict.fromkeys(map(problem_of, part.runs)))
+
+
+def references_of(part):
+    return list(dict.fromkeys(map(reference_of, part.runs)))
+
+
+def planned(run):
+    """A run as its step reads it."""
+    return {
+        "path": run.path,
+        "method": run.source or run.method,
+        "settings": run.settings.as_dict(),
+        "seed": run.seed,
+    }
 
 
 def folder_of(run):
-    return RUN.format(run=run.path)
+    return layout.run_folder(Path(RESULTS), run.path)
+
+
+def marks_of(part):
+    """The marks of a part, and the files that each was made for."""
+    folder = Path(PART.format(part=part.name))
+    return {
+        folder / mark: [folder_of(run) / name for run in part.runs]
+        for mark, name in (("sampled.json", "run.json"), ("evaluated.json", "metrics.json"))
+    }
+
+
+def fetched_of(wildcards):
+    """What came of the download of a variant's task, where it has one."""
+    task = VARIANTS[wildcards.variant].definition
+    return f"{FETCHED.format(task=task.name)}/fetched.json" if task.fetch else []
 
 
 def keep_others_out():
@@ -88,14 +111,59 @@ def keep_others_out():
         hold(Path(RESULTS), is_patient=False)
     except Held:
         sys.exit(f"another Snakemake is running the study {STUDY.name}; wait for it, or stop it")
+    take(Path(RESULTS))
+
+
+def clear_failures():
+    """Take away what failed or is damaged, so that Snakemake finds it missing and makes it again; name the damaged."""
+    jobs = [recovery.Job(folder_of(run), Path(problem_of(run)), Path(reference_of(run))) for run in STUDY.runs]
+    lines = recovery.clear_failures(Path(RESULTS), jobs)
+    for part in PARTS.values():
+        lines += recovery.clear_marks(marks_of(part))
+    for line in lines:
+        print(f"{line}; it is made again", file=sys.stderr)
+
+
+def clear_conclusions():
+    """The same for what is made of all runs. Not at the end of a call, when a person wants to read it."""
+    for line in recovery.clear_conclusions(Path(RESULTS), [run.path for run in STUDY.runs]):
+        print(f"{line}; it is made again", file=sys.stderr)
+
+
+@functools.cache
+def clear_what_was_left():
+    """Clear away, once, what an earlier call left behind. Where another Snakemake is at work, that is said later."""
+    try:
+        hold(Path(RESULTS), is_patient=False)
+    except Held:
+        return
+    clear_failures()
+    clear_conclusions()
+
+
+def everything(wildcards):
+    """The results of a study.
+
+    Snakemake asks for them first of all, before it looks at any file, and when it knows whether it is to run or to look.
+    """
+    if workflow.is_main_process and workflow.execution_settings and not (workflow.dryrun or workflow.touch):
+        clear_what_was_left()
+    return [*rules.summary.input, *rules.summary.output, *rules.track.output, *rules.report.output]
+
+
+def run_step(name, *arguments, log=None):
+    """Run a step outside of the DAG; its exit code."""
+    command = [sys.executable, "-m", f"workflows.steps.{name}", "--results", RESULTS, *arguments]
+    with Path(RESULTS, log or os.devnull).open("w") as file:
+        return subprocess.run(command, stdout=file, stderr=subprocess.STDOUT if log else None).returncode
 
 
 def summarise_what_there_is():
     """Summary, tracking and report of a study that could not be finished: what is not there is a row too."""
-    if subprocess.run(SUMMARY_COMMAND, shell=True).returncode:
+    if run_step("summary", "--study", STUDY_FILE):
         sys.exit("the summary could not be written, see above; when the cause is gone, the same command goes on")
-    subprocess.run(f"{TRACK_COMMAND} > {RESULTS}/track.log 2>&1", shell=True)
-    if subprocess.run(f"{REPORT_COMMAND} > {RESULTS}/report.log 2>&1", shell=True).returncode:
+    run_step("track", "--out", f"{RESULTS}/tracked.json", log="track.log")
+    if run_step("report", "--study", STUDY_FILE, log="report.log"):
         # One of an earlier call would tell of other runs.
         Path(RESULTS, "report.html").unlink(missing_ok=True)
 
@@ -103,24 +171,30 @@ def summarise_what_there_is():
 def tell_what_came_of_it():
     """The last lines, and an exit code other than 0 where something is missing or failed.
 
-    Failures that have been told are cleared away, so that the next call finds them missing and makes them again.
+    Failures that have been reported are cleared away, so that the next call finds them missing and makes them again.
     """
+    with metered(Path(RESULTS), "snakemake") as meter:
+        # Starting it is its own work.
+        meter.phases.clear()
+    if not Path(RESULTS, "summary.csv").exists():
+        # Only a part of the study was asked for.
+        return
     rows = read_rows(Path(RESULTS, "summary.csv"))
     print("", *closing_lines(rows, Path(RESULTS)), sep="\n", file=sys.stderr)
-    if tracking_failure(Path(RESULTS)):
-        # No run is lost by it, so the study is complete all the same.
-        Path(RESULTS, "tracked.json").unlink()
-    if not is_complete(rows):
-        from workflows.failures import clear
-
-        clear(Path(RESULTS))
-        sys.exit(1)
-    if report_failures(Path(RESULTS)):
+    is_broken = not is_complete(rows) or report_failures(Path(RESULTS))
+    if is_broken or tracking_failure(Path(RESULTS)):
+        clear_failures()
+    # No run is lost where tracking failed, so the study is complete all the same.
+    if is_broken:
         sys.exit(1)
 
 
-# Jobs run in the folder of the results, which need not be that of the code.
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [workflow.basedir, os.environ.get("PYTHONPATH")]))
+os.environ |= {
+    # What jobs are started with. In a command it would be a reason to run again when it moves.
+    "PYTHON": sys.executable,
+    # They run in the folder of the results, which need not be that of the code.
+    "PYTHONPATH": os.pathsep.join(filter(None, [workflow.basedir, os.environ.get("PYTHONPATH")])),
+}
 # One thread a job, so that wall-clock times can be compared.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 # Compiled code serves all seeds of a setting. Both libraries' caches may be shared by jobs that run at once, but not by

@@ -1,24 +1,19 @@
-def part_of(wildcards):
-    return PARTS[wildcards.variant, int(wildcards.seed), int(wildcards.part)]
-
-
 rule evaluate:
-    """Metrics and curves of some runs of one problem, as metrics.json and curves.npz in the folder of each.
-
-    These are no outputs, because Snakemake would remove them all before it makes one anew: what has not changed since it
-    was evaluated is left as it is.
-    """
+    """Metrics and curves of the runs of a part, in the folder of each; what has not changed stays as it is."""
     input:
-        problem=PROBLEM + "/problem.npz",
-        runs=lambda wildcards: [folder_of(run) + "/run.json" for run in part_of(wildcards)],
-        draws=lambda wildcards: [folder_of(run) + "/draws.npz" for run in part_of(wildcards)],
-        references=lambda wildcards: [reference_of(run) + "/reference.npz" for run in part_of(wildcards)],
+        sampled=f"{PART}/sampled.json",
+        problems=lambda wildcards: problems_of(PARTS[wildcards.part]),
+        references=lambda wildcards: references_of(PARTS[wildcards.part]),
     output:
-        EVALUATION + "/done",
+        f"{PART}/evaluated.json",
     log:
-        EVALUATION + "/log.txt",
+        f"{PART}/evaluate.log",
+    params:
+        results=lambda wildcards: RESULTS,
+        variant=lambda wildcards: PARTS[wildcards.part].variant,
+        runs=lambda wildcards: json.dumps([[run.path, run.seed, weight_of(run)] for run in PARTS[wildcards.part].runs]),
     message:
-        "evaluation of {wildcards.variant}, seed {wildcards.seed}, part {wildcards.part}"
+        "evaluation of {wildcards.part}"
     shell:
-        "{PYTHON} -m workflows.steps.evaluate --problem {input.problem} --runs {input.runs}"
-        " --references {input.references} --out {output} > {log} 2>&1"
+        '"$PYTHON" -m workflows.steps.evaluate --results {params.results} --variant {params.variant}'
+        " --runs {params.runs:q} --out {output} > {log} 2>&1"

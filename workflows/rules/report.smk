@@ -1,24 +1,24 @@
-from reports.benchmarks import KEPT
-
-
 rule report:
     """The page of a study, its figures, its tables and the verdicts on the paper's claims.
 
     The suite's benchmarks are on it where they are kept; without them it is made all the same.
     """
     input:
-        RESULTS + "/summary.parquet",
-        [str(KEPT)] if KEPT.exists() else [],
+        study=STUDY_FILE,
+        summary=rules.summary.output.parquet,
+        benchmarks=[str(KEPT)] if KEPT.exists() else [],
     output:
-        page=RESULTS + "/report.html",
-        claims=RESULTS + "/claims.json",
-        captions=RESULTS + "/figures.json",
-        figures=directory(RESULTS + "/figures"),
-        tables=directory(RESULTS + "/tables"),
+        page=f"{RESULTS}/report.html",
+        claims=f"{RESULTS}/claims.json",
+        captions=f"{RESULTS}/figures.json",
+        figures=directory(f"{RESULTS}/figures"),
+        tables=directory(f"{RESULTS}/tables"),
     log:
-        RESULTS + "/report.log",
+        f"{RESULTS}/report.log",
     localrule: True
+    params:
+        results=lambda wildcards, output: Path(output.page).parent,
     message:
         "report"
     shell:
-        "{REPORT_COMMAND} > {log} 2>&1"
+        '"$PYTHON" -m workflows.steps.report --study {input.study:q} --results {params.results} > {log} 2>&1'

@@ -1,14 +1,17 @@
 rule summary:
-    """One row a run of the study, whatever became of it; the columns are explained in workflows/columns.py."""
+    """One row per run of the study, whatever became of it; the columns are explained in records/columns.py."""
     input:
-        [EVALUATION.format(variant=variant, seed=seed, part=part) + "/done" for variant, seed, part in PARTS],
+        parts=expand(f"{PART}/evaluated.json", part=PARTS),
+        study=STUDY_FILE,
     output:
-        csv=RESULTS + "/summary.csv",
-        parquet=RESULTS + "/summary.parquet",
+        csv=f"{RESULTS}/summary.csv",
+        parquet=f"{RESULTS}/summary.parquet",
     log:
-        RESULTS + "/summary.log",
+        f"{RESULTS}/summary.log",
     localrule: True
+    params:
+        results=lambda wildcards, output: Path(output.csv).parent,
     message:
         "summary"
     shell:
-        "{SUMMARY_COMMAND} > {log} 2>&1"
+        '"$PYTHON" -m workflows.steps.summary --study {input.study:q} --results {params.results} > {log} 2>&1'

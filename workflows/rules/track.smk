@@ -1,6 +1,3 @@
-from workflows.tracking import chosen_store, without_password
-
-
 rule track:
     """The study in MLflow, at MLFLOW_TRACKING_URI or in results/mlflow.db.
 
@@ -8,16 +5,17 @@ rule track:
     so that the next call tries again.
     """
     input:
-        rules.summary.output,
+        summary=rules.summary.output,
     output:
-        RESULTS + "/tracked.json",
+        f"{RESULTS}/tracked.json",
     log:
-        RESULTS + "/track.log",
+        f"{RESULTS}/track.log",
     localrule: True
-    # Not in the command, which would show a password; another store is reason enough to run again.
     params:
-        store=without_password(chosen_store(Path("results"))),
+        results=lambda wildcards, output: Path(output[0]).parent,
+        # Not in the command, which would show a password; another store is reason enough to run again.
+        store=without_secrets(chosen_store(Path("results"))),
     message:
         "tracking in MLflow"
     shell:
-        "{TRACK_COMMAND} > {log} 2>&1"
+        '"$PYTHON" -m workflows.steps.track --results {params.results} --out {output} > {log} 2>&1'

@@ -1,1 +1,1 @@
-"""One module a rule: read files, call the library, write files."""
+"""One module per rule: read files, call the library, write files."""

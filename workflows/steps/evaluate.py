@@ -1,60 +1,91 @@
-"""Evaluate runs of one problem: metrics.json and curves.npz beside each run's draws."""
+"""Evaluate a part of a study: metrics.json and curves.npz beside the draws of each of its runs."""
 
 import argparse
-import hashlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from implementations.files import read_npz, write_json, write_npz
+import numpy as np
+
+from implementations.finished import read_draws, read_record
+from implementations.infrastructure.files import Damaged, sealed, sha256_of, write_json, write_npz
+from implementations.tasks.problem import Problem
+from metrics.convergence import import_arviz
+from records.checksums import made_from
+from records.failures import load_problem, load_reference, reason_of
+from records.layout import problem_path, read_metrics, reference_path, run_folder
+from records.marks import write_mark
+from records.reference import Reference
+from records.usage import Meter, metered
 from workflows.evaluation import evaluate
-from workflows.failures import load_problem, load_reference, reason_of
-from workflows.locks import hold
+from workflows.locks import held, is_superseded
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m workflows.steps.evaluate", description=__doc__)
-    parser.add_argument("--problem", type=Path, required=True)
-    parser.add_argument("--runs", type=Path, nargs="+", required=True, metavar="RUN.JSON")
-    parser.add_argument("--references", type=Path, nargs="+", required=True, help="one for each run, at its weight")
-    parser.add_argument("--out", type=Path, required=True, help="a file that stands for all of them")
+    parser.add_argument("--results", type=Path, required=True, help="folder of the study's results")
+    parser.add_argument("--variant", required=True, help="label of the task's variant")
+    parser.add_argument(
+        "--runs", type=json.loads, required=True, help="folder below runs/, seed and target weight of each, as JSON"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="a mark that says that all of them are evaluated")
     arguments = parser.parse_args(argv)
-    hold(arguments.out.parent, is_patient=True)
-    pairs = list(zip(arguments.runs, arguments.references, strict=True))
-    pending = {run: (sha256, reference) for run, reference in pairs if (sha256 := pending_sha256(run, reference))}
-    for number, (path, (sha256, reference)) in enumerate(pending.items(), start=1):
-        print(f"{number} of {len(pending)}: {path.parent}", file=sys.stderr, flush=True)
-        write_json(
-            path.with_name("metrics.json"), {"inputs_sha256": sha256, **outcome(arguments.problem, path, reference)}
-        )
-    arguments.out.touch()
+    with metered(arguments.results, "evaluate", str(arguments.out.parent)) as meter:
+        return _evaluate(arguments, meter)
+
+
+def _evaluate(arguments: argparse.Namespace, meter: Meter) -> int:
+    results, variant = arguments.results, arguments.variant
+    # Runs share problems and references; those of one seed come together, because a problem can be large.
+    digest, problem_at, reference_at = cache(sha256_of), lru_cache(maxsize=1)(load_problem), cache(load_reference)
+    for path, seed, weight in sorted(arguments.runs, key=lambda run: int(run[1])):
+        folder = run_folder(results, path)
+        problem, reference = problem_path(results, variant, seed), reference_path(results, variant, weight, seed)
+        with held(folder):
+            sources = made_from(problem, folder / "run.json", reference, digest)
+            if is_done(folder, sources):
+                continue
+            print(folder, file=sys.stderr, flush=True)
+            # Interrupted, it leaves no metrics beside curves of others.
+            (folder / "metrics.json").unlink(missing_ok=True)
+            metrics = outcome(folder, partial(problem_at, problem), partial(reference_at, reference), meter)
+            checksums = {"made_from": sources, "curves_sha256": sha256_of(folder / "curves.npz")}
+            write_json(folder / "metrics.json", sealed(checksums | metrics))
+    if is_superseded(results):
+        return 1
+    write_mark(arguments.out, [run_folder(results, path) / "metrics.json" for path, _, _ in arguments.runs])
     return 0
 
 
-def pending_sha256(path: Path, reference: Path) -> str | None:
-    """A checksum of what the evaluation depends on, unless the metrics on file are of that already."""
-    # A run.json has the time of its run in it, and so stands for the draws beside it.
-    sha256 = hashlib.sha256(path.read_bytes() + reference.read_bytes()).hexdigest()
+def is_done(folder: Path, sources: dict[str, str]) -> bool:
+    """Are the metrics on file made from these very files, and whole?"""
+    # A run.json has the checksum of its draws in it, so it stands for both.
     try:
-        on_file = json.loads(path.with_name("metrics.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return sha256
-    return None if on_file["inputs_sha256"] == sha256 and not on_file["failure"] else sha256
+        metrics = read_metrics(folder)
+    except Damaged:
+        return False
+    return metrics is not None and metrics.get("made_from") == sources and not metrics["failure"]
 
 
-def outcome(problem: Path, path: Path, reference: Path) -> dict[str, Any]:
-    """The metrics of a run, its curves written beside it; none of a run that did not end well."""
-    record = json.loads(path.read_text(encoding="utf-8"))
-    if record["status"] != "ok":
-        return {"failure": None}
+def outcome(
+    folder: Path, problem: Callable[[], Problem], reference: Callable[[], Reference | str], meter: Meter
+) -> dict[str, Any]:
+    """The metrics of a run, its curves written beside it; both are empty for a run that did not end well."""
+    curves: dict[str, np.ndarray] = {}
+    write_npz(folder / "curves.npz", curves)
     try:
-        arrays = read_npz(path.with_name("draws.npz"))
-        metrics, curves = evaluate(load_problem(problem), record, arrays, load_reference(reference))
+        record = read_record(folder)
+        if record is None or record["status"] != "ok":
+            return {"failure": None}
+        with meter.clock("imports"):
+            import_arviz()
+        metrics, curves = evaluate(problem(), record, read_draws(folder, record), reference())
     except Exception as error:
         return {"failure": reason_of(error)}
-    write_npz(path.with_name("curves.npz"), curves)
+    write_npz(folder / "curves.npz", curves)
     return {"failure": None, **metrics}
 
 

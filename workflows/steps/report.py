@@ -5,15 +5,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports.claims import CLAIMS
-from reports.figures import FIGURES
+from implementations.infrastructure.files import Damaged
+from records.checksums import list_of, listed
+from records.layout import REPORT
+from records.study import StudyResults
+from records.usage import metered
+from reports.contents import contents_of
 from reports.render import render
-from reports.study import StudyResults
 from workflows.grid import load_study
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Render it. A figure that fails is told by the page and the study's last lines; the page is wanted anyway."""
+    """Render it. A figure that fails is reported on the page and in the study's last lines; the rest is drawn."""
     import matplotlib as mpl
 
     parser = argparse.ArgumentParser(prog="python -m workflows.steps.report", description=__doc__)
@@ -23,9 +26,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     # There need be no screen.
     mpl.use("agg")
-    study = StudyResults.load(arguments.results, load_study(arguments.study).description)
-    for failure in render(study, arguments.out or arguments.results, FIGURES, CLAIMS):
-        print(f"FAILED: {failure}", file=sys.stderr)
+    with metered(arguments.results, "report"):
+        return _report(arguments)
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    try:
+        study = StudyResults.load(arguments.results, load_study(arguments.study).description)
+    except Damaged as error:
+        print(error, file=sys.stderr)
+        return 1
+    out = arguments.out or arguments.results
+    contents = contents_of(study.name)
+
+    def files() -> list[Path]:
+        # Snakemake keeps a hidden file of its own in folders.
+        return [*(out / name for name in REPORT), *out.glob("figures/[!.]*"), *out.glob("tables/[!.]*")]
+
+    with listed(list_of(out / "report.html"), files):
+        for failure in render(study, out, contents.figures, contents.claims):
+            print(f"FAILED: {failure}", file=sys.stderr)
     return 0
 
 

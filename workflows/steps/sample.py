@@ -1,68 +1,158 @@
-"""Run the chains of one method, setting, backend and seed on one problem."""
+"""Work through a part of a study: the chains of each of its runs, unless they are finished."""
 
 import argparse
+import functools
 import io
 import json
+import os
 import sys
 import time
-from collections.abc import Sequence
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from implementations.files import write_json, write_npz
-from implementations.methods import Settings
-from implementations.provenance import git_state, machine, versions
+from implementations.backends import import_library, use_one_thread
+from implementations.finished import Record, finished
+from implementations.infrastructure.files import sealed, sha256_of, write_json, write_npz
+from implementations.infrastructure.provenance import git_state, machine, versions
 from implementations.run import Job, run
-from workflows.failures import load_problem, reason_of
-from workflows.locks import hold
+from implementations.settings import Settings
+from implementations.tasks.problem import Problem
+from records.failures import Absent, load_problem, reason_of
+from records.layout import problem_path, run_folder
+from records.marks import write_mark
+from records.usage import Meter, metered
+from workflows.locks import held, is_superseded
 
 #: Seconds of a run after which, and between which, its progress is shown to the person who waits.
 PATIENCE = 30.0
 
 
+class Planned(NamedTuple):
+    """A run as the command line has it."""
+
+    #: Its folder below ``runs``.
+    path: str
+    method: str
+    settings: dict[str, Any]
+    seed: int
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m workflows.steps.sample", description=__doc__)
-    parser.add_argument("--problem", type=Path, required=True)
-    parser.add_argument("--method", required=True)
-    parser.add_argument("--settings", type=json.loads, required=True, help="all settings of the method, as JSON")
+    parser.add_argument("--results", type=Path, required=True, help="folder of the study's results")
+    parser.add_argument("--variant", required=True, help="label of the task's variant")
     parser.add_argument("--backend", required=True)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--out", type=Path, required=True, help="run.json; draws.npz is put beside it")
+    parser.add_argument(
+        "--runs", type=json.loads, required=True, help="fields of Planned for each run, as JSON; all their settings"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="a mark that says that all of them are made")
     arguments = parser.parse_args(argv)
-    out = arguments.out.parent
-    hold(out, is_patient=True)
-    what = {name: getattr(arguments, name) for name in ("method", "settings", "backend", "seed")}
+    with metered(arguments.results, "sample", str(arguments.out.parent)) as meter:
+        return _sample(arguments, meter)
+
+
+def _sample(arguments: argparse.Namespace, meter: Meter) -> int:
+    results, backend = arguments.results, arguments.backend
+    # Runs of one seed share a problem.
+    problem_of = functools.lru_cache(maxsize=1)(
+        lambda seed: load_problem(problem_path(results, arguments.variant, seed))
+    )
+    planned = [Planned(**fields) for fields in arguments.runs]
+    is_made = []
+    for one in sorted(planned, key=lambda one: (was_interrupted(run_folder(results, one.path)), one.seed)):
+        if not is_superseded(results):
+            is_made.append(make(one, run_folder(results, one.path), backend, problem_of, meter))
+    if is_superseded(results):
+        print(f"a later call has taken over {results}; what is left is left to it", file=sys.stderr)
+        return 1
+    if all(is_made):
+        write_mark(arguments.out, [run_folder(results, one.path) / "run.json" for one in planned])
+    return int(not all(is_made))
+
+
+def was_interrupted(folder: Path) -> bool:
+    """Was the run begun and not finished? It comes last: if it ends its process each time, it ends no other run."""
+    log, record = folder / "log.txt", folder / "run.json"
+    return log.exists() and not (record.exists() and record.stat().st_mtime_ns >= log.stat().st_mtime_ns)
+
+
+def make(planned: Planned, folder: Path, backend: str, problem_of: Callable[[int], Problem], meter: Meter) -> bool:
+    """Make a run with what becomes of it; False where that is for another call, because the system failed."""
+
+    def job() -> Job:
+        return Job(problem_of(planned.seed), planned.method, Settings.of(planned.settings), backend, planned.seed)
+
+    record: Record | None = None
+    # Whatever is wrong goes into its log, below.
+    with suppress(Exception):
+        record = finished(folder, job().identity())
+    if record is None:
+        try:
+            with logged(folder / "log.txt"), held(folder):
+                with meter.clock("imports"):
+                    use_one_thread(backend)
+                    import_library(backend)
+                record = outcome(planned, folder, backend, job)
+                meter.add("sampling", record.get("cpu_s", 0.0) + record.get("warmup_cpu_s", 0.0))
+                meter.add("compilation", record.get("compile_cpu_s", 0.0))
+                meter.add("audit", record.get("audit_cpu_s", 0.0))
+        except OSError:
+            return False
+    print(f"{record['status']}: {folder}" + (f": {record['reason']}" if record["reason"] else ""), flush=True)
+    return True
+
+
+def outcome(planned: Planned, folder: Path, backend: str, job: Callable[[], Job]) -> Record:
+    """The record of a run: another process's that has just finished, a new one, or that of its failure."""
+    what = planned._asdict() | {"backend": backend}
+    del what["path"]
     started_at = datetime.now(UTC)
     try:
-        problem = load_problem(arguments.problem)
-        job = Job(problem, arguments.method, Settings(**arguments.settings), arguments.backend, arguments.seed)
-        record = finished(job, out) or run(job, out, stream=Slow(sys.stderr, sys.stdout))
+        wanted = job()
+        return finished(folder, wanted.identity()) or run(wanted, folder, stream=Slow(sys.stderr, sys.stdout))
     except Exception as error:
-        failure = {"status": "failed", "reason": reason_of(error), "log": str(out / "log.txt")}
-        record = record_failure(what | failure, started_at, out)
-    print(f"{record['status']}: {out}" + (f": {record['reason']}" if record["reason"] else ""), flush=True)
-    return 0
+        failure = {"status": "failed", "reason": reason_of(error), "log": str(folder / "log.txt")}
+        # Where the problem is what failed, a run that is finished stays what it is.
+        is_kept = isinstance(error, Absent) and finished(folder, what)
+        return is_kept or record_failure(what | failure, started_at, folder)
 
 
-def finished(job: Job, out: Path) -> dict[str, Any] | None:
-    """The record of this very job, where a process that outlived its Snakemake has just ended it."""
-    try:
-        record: dict[str, Any] = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    return record if job.identity().items() <= record.items() else None
-
-
-def record_failure(what: dict[str, Any], started_at: datetime, out: Path) -> dict[str, Any]:
+def record_failure(what: dict[str, Any], started_at: datetime, out: Path) -> Record:
     """Write the record of a run that failed for a reason of its own, and no draws."""
     times = {"started_at": started_at.isoformat(), "ended_at": datetime.now(UTC).isoformat()}
     record = {**what, **times, "versions": versions(), **git_state(), **machine()}
     write_npz(out / "draws.npz", {"draws": np.zeros((0, 0, 0), np.float32)})
+    record = sealed({**record, "draws_sha256": sha256_of(out / "draws.npz")})
     write_json(out / "run.json", record)
     return record
+
+
+@contextmanager
+def logged(path: Path) -> Iterator[None]:
+    """Send all that is written to stderr in the block to a file, by libraries in C and by a crash too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # By lines, so that a kill loses none.
+    with path.open("w", encoding="utf-8", buffering=1) as log:
+        sys.stderr.flush()
+        stderr = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            # Each run is warned anew of what Python would say once a process.
+            with redirect_stderr(log), warnings.catch_warnings():
+                yield
+        except BaseException as error:
+            traceback.print_exception(error, file=log)
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
 
 class Slow(io.TextIOBase):

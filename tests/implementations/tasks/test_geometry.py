@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.autograd.functional import hessian, jacobian
 
-from implementations.names import SettingError
+from implementations.infrastructure.errors import SettingError
 from implementations.tasks import geometry
 from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.geometry import mean_curvature, preconditioner_factor, prior_precision, start_points
@@ -33,10 +33,13 @@ def _torch_outputs(problem: Problem, parameters: torch.Tensor) -> torch.Tensor:
 def _torch_loss(problem: Problem, outputs: torch.Tensor) -> torch.Tensor:
     if problem.likelihood == "gaussian":
         return ((outputs[:, 0] - torch.from_numpy(problem.targets)) ** 2).mean() / (2 * problem.noise_sd**2)
+    if problem.likelihood == "bernoulli":
+        targets = torch.from_numpy(problem.targets).double()
+        return torch.nn.functional.binary_cross_entropy_with_logits(outputs[:, 0], targets)
     return torch.nn.functional.cross_entropy(outputs, torch.from_numpy(problem.targets).long())
 
 
-@pytest.mark.parametrize("name", ["linear", "regression", "digits"])
+@pytest.mark.parametrize("name", ["linear", "regression", "digits", "logistic"])
 def test_the_curvature_of_one_layer_is_the_hessian_of_the_mean_loss(problem, name) -> None:
     small = _shrunk(problem(name))
     parameters = torch.from_numpy(small.map).double()
@@ -44,9 +47,11 @@ def test_the_curvature_of_one_layer_is_the_hessian_of_the_mean_loss(problem, nam
     np.testing.assert_allclose(mean_curvature(small, small.map), expected, rtol=1e-9, atol=1e-9 * expected.max())
 
 
-@pytest.mark.parametrize("name", ["regression", "digits"])
+@pytest.mark.parametrize("name", ["regression", "digits", "late or not"])
 def test_the_curvature_of_two_layers_is_the_gauss_newton_matrix(problem, name) -> None:
-    small = _shrunk(problem(name, stochastic="all"))
+    small = _shrunk(problem("digits" if name == "digits" else "regression", stochastic="all"))
+    if name == "late or not":
+        small = replace(small, likelihood="bernoulli", targets=(small.targets > 0).astype(np.int32))
     parameters = torch.from_numpy(small.map).double()
     outputs = _torch_outputs(small, parameters)
     outer = jacobian(lambda theta: _torch_outputs(small, theta).ravel(), parameters, vectorize=True)
@@ -54,6 +59,13 @@ def test_the_curvature_of_two_layers_is_the_gauss_newton_matrix(problem, name) -
     gauss_newton = (outer.T @ inner @ outer).numpy()
     curvature = mean_curvature(small, small.map)
     np.testing.assert_allclose(curvature, gauss_newton, rtol=1e-8, atol=1e-9 * gauss_newton.max())
+
+
+def test_the_curvature_of_many_points_is_that_of_their_chunks_together(problem, monkeypatch) -> None:
+    prepared = problem("logistic")
+    whole = mean_curvature(prepared, prepared.map)
+    monkeypatch.setattr("implementations.tasks.problem.CHUNK", 997)
+    np.testing.assert_allclose(mean_curvature(prepared, prepared.map), whole, rtol=1e-12, atol=1e-15)
 
 
 def test_the_stored_curvature_is_that_of_all_points_at_the_map(problem) -> None:

@@ -10,7 +10,7 @@ from blackjax.mcmc.integrators import IntegratorState
 from scipy import optimize, special, stats
 
 from implementations.tasks.exact import gaussian_posterior
-from implementations.tasks.gold_standard import Chains, _log_likelihood, sample, split_integrator
+from implementations.tasks.gold_standard import Chains, log_likelihood_of, sample, slices, split_integrator
 from implementations.tasks.mode import loss_and_gradient
 from implementations.tasks.problem import Problem
 
@@ -67,12 +67,9 @@ def tiny_softmax() -> Problem:
     logits = np.stack([2 * inputs, -0.5 * inputs + 1, -inputs], axis=1)
     classes = (logits + random.gumbel(size=logits.shape)).argmax(axis=1)
     features = np.stack([np.ones(60), inputs], axis=1).astype(np.float32)
-    return Problem(
-        task="tiny", seed=0, stochastic="last", likelihood="categorical", noise_sd=1.0, prior="gaussian",
-        prior_scale=2.0, layers=((2, 3),), features=features, targets=classes.astype(np.int32),
-        validation_features=features, validation_targets=classes, test_features=features, test_targets=classes,
-        map=np.zeros(6, np.float32), curvature=np.zeros(0), inputs=features, test_inputs=features,
-    )  # fmt: skip
+    return Problem.of(
+        features, classes, task="tiny", likelihood="categorical", test=(features, classes), prior_scale=2.0
+    )
 
 
 @pytest.mark.parametrize("weight", [4.0, 60.0])
@@ -99,19 +96,39 @@ def test_it_is_the_answer_of_importance_sampling_for_a_softmax(tiny_softmax, wei
     np.testing.assert_allclose(np.diff(run.log_likelihood[1, :5]), -np.diff(losses), rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("weight", [4.0, 60.0])
+def test_it_is_the_integral_for_log_odds(tiny_softmax, weight) -> None:
+    targets = (tiny_softmax.targets == 0).astype(np.int32)
+    log_odds = replace(tiny_softmax, likelihood="bernoulli", layers=((2, 1),), targets=targets, map=np.zeros(2))
+    grid = np.stack(np.meshgrid(np.linspace(-8, 8, 401), np.linspace(-8, 8, 401), indexing="ij"), axis=-1)
+    outputs = grid @ log_odds.features.T.astype(float)
+    log_density = weight / 60 * special.log_expit(np.where(targets == 1, outputs, -outputs)).sum(axis=-1)
+    density = special.softmax(log_density + stats.norm.logpdf(grid, 0, 2).sum(axis=-1))
+    mean = np.einsum("abi,ab->i", grid, density)
+    covariance = np.einsum("abi,abj,ab->ij", grid - mean, grid - mean, density)
+    run = _sample(log_odds, weight)
+    _assert_moments(run, mean, covariance, efficiency=0.4)
+    losses = [loss_and_gradient(log_odds, draw, weight)[0] for draw in run.draws[1, :5]]
+    np.testing.assert_allclose(np.diff(run.log_likelihood[1, :5]), -np.diff(losses), rtol=1e-7, atol=1e-9)
+
+
 def test_the_same_seed_gives_the_same_draws(problem) -> None:
     first, again = (sample(problem("linear"), 10.0, seed=3, chains=2, num_warmup=5, num_draws=5) for _ in range(2))
     np.testing.assert_array_equal(first.draws, again.draws)
     assert first.draws.dtype == np.float64 and jnp.zeros(1).dtype == np.float32, "double precision stays inside"
 
 
-@pytest.mark.parametrize(("name", "prior"), [("regression", "gaussian"), ("digits", "laplace")])
+@pytest.mark.parametrize(
+    ("name", "prior"), [("regression", "gaussian"), ("digits", "laplace"), ("logistic", "gaussian")]
+)
 def test_the_sliced_likelihood_and_its_gradient_are_those_of_all_points(problem, name, prior) -> None:
     # 2000 and 1200 points: the last slice is full in one and padded in the other.
     prepared = problem(name, prior=prior)
     points = prepared.map + 0.3 * np.random.default_rng(0).standard_normal((2, prepared.num_parameters))
     with jax.enable_x64(True):
-        values, gradients = jax.vmap(jax.value_and_grad(_log_likelihood(prepared, 30.0)))(jnp.asarray(points))
+        values, gradients = jax.vmap(jax.value_and_grad(log_likelihood_of(prepared, 30.0, slices(prepared))))(
+            jnp.asarray(points)
+        )
         values, gradients = np.asarray(values), np.asarray(gradients)
     expected = [loss_and_gradient(prepared, point, 30.0) for point in points]
     # The constant differs; the difference of two values does not.

@@ -1,12 +1,14 @@
 """Modes, against other optimisers and the conditions that define a minimum."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from scipy import optimize
 from sklearn.linear_model import Lasso, LogisticRegression
 
-from implementations.tasks.mode import find_mode
+from implementations.tasks.mode import find_mode, loss_and_gradient
 from implementations.tasks.problem import Problem
 
 
@@ -32,6 +34,46 @@ def test_the_softmax_mode_is_the_one_of_logistic_regression(problem, weight) -> 
     other = LogisticRegression(C=weight / 1200, fit_intercept=False, solver="newton-cholesky", tol=1e-8)
     other.fit(prepared.features.astype(float), prepared.targets)
     np.testing.assert_allclose(find_mode(prepared, weight).reshape(21, 10), other.coef_.T, atol=1e-5)
+
+
+@pytest.mark.parametrize("weight", [10.0, 10_000.0])
+@pytest.mark.parametrize("chunk", [2**16, 997])
+def test_the_mode_of_log_odds_is_the_one_of_logistic_regression(problem, weight, chunk, monkeypatch) -> None:
+    monkeypatch.setattr("implementations.tasks.problem.CHUNK", chunk)
+    monkeypatch.setattr("implementations.tasks.mode.CHUNK", chunk)
+    prepared = problem("logistic")
+    other = LogisticRegression(C=weight / 10_000, fit_intercept=False, solver="newton-cholesky", tol=1e-8)
+    other.fit(prepared.features.astype(float), prepared.targets)
+    np.testing.assert_allclose(find_mode(prepared, weight), other.coef_[0], atol=1e-6)
+
+
+def test_rounding_in_a_tall_sum_does_not_cost_pass_after_pass(problem, monkeypatch) -> None:
+    prepared = replace(problem("logistic"), map=np.zeros(8, np.float32))
+    passes = []
+
+    def noisy(*arguments):
+        """Every value is a little above the one before: of a converged search none falls."""
+        loss, gradient = loss_and_gradient(*arguments)
+        passes.append(loss)
+        return loss * (1 + 2e-16 * len(passes)), gradient
+
+    monkeypatch.setattr("implementations.tasks.mode.loss_and_gradient", noisy)
+    monkeypatch.setattr("implementations.tasks.mode.CHUNK", 9_999)
+    mode = find_mode(prepared, 10_000)
+    assert len(passes) < 12
+    np.testing.assert_allclose(mode, problem("logistic").map, atol=1e-6)
+
+
+def test_a_search_among_many_points_says_how_far_it_is(problem, monkeypatch, capsys) -> None:
+    prepared = replace(problem("logistic"), map=np.zeros(8, np.float32))
+    find_mode(prepared, 10_000, progress=True)
+    assert capsys.readouterr().err == "", "ten thousand points take no time"
+    monkeypatch.setattr("implementations.tasks.mode.SHOW_FROM", 10_000)
+    find_mode(prepared, 10_000)
+    assert capsys.readouterr().err == ""
+    find_mode(prepared, 10_000, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("mode of logistic, 10,000 points: step 1, U falls by ") and 4 < len(lines) < 10
 
 
 def test_the_stored_map_is_the_mode_given_all_data(problem) -> None:

@@ -1,0 +1,261 @@
+"""What is timed: steps of the samplers, and the bare work inside them.
+
+The bare work of a step is the likelihood or gradient of the very points it evaluates, already gathered, compiled, and
+nothing else: no random numbers, no acceptance, no draws kept.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from benchmarks.stopwatch import Work, sized
+from implementations.backends import BACKENDS, build_sampler, use_one_thread
+from implementations.methods import METHODS
+from implementations.metropolis import Metropolis
+from implementations.settings import Settings
+from implementations.tasks import prepare
+from implementations.tasks.geometry import mean_curvature
+from implementations.tasks.problem import Problem
+
+#: Mini-batches: the paper's on mnist, and those of its regression.
+BATCHES = {
+    "mnist": {"batch_size": 100, "num_batches": 10},
+    "regression": {"batch_size": 5, "num_batches": 5},
+    "logistic": {"batch_size": 100, "num_batches": 10},
+}
+NUM_POINTS = {"mnist": 60_000, "regression": 2_000}
+
+#: Gathered mini-batches that the bare work goes through in turn: different ones, and few enough for the cache.
+NUM_GATHERED = 16
+
+
+@cache
+def synthetic(shape: str, num_points: int | None = None) -> Problem:
+    """A problem of random features in the shape of ``mnist`` (21 × 10 softmax) or ``regression`` (21 × 1, Gaussian).
+
+    The task ``logistic`` is random features as it is.
+    """
+    if shape == "logistic":
+        return prepare(shape, 0, num_points=num_points, progress=False)
+    count = num_points or NUM_POINTS[shape]
+    random = np.random.default_rng(0)
+    outputs = 10 if shape == "mnist" else 1
+    features = random.standard_normal((count, 21), dtype=np.float32)
+    features[:, 0] = 1
+    weights = random.standard_normal((21, outputs), dtype=np.float32)
+    activations = features @ weights
+    if shape == "mnist":
+        targets = np.argmax(activations + random.gumbel(size=activations.shape), axis=1).astype(np.int32)
+    else:
+        targets = activations[:, 0] + np.float32(0.05) * random.standard_normal(count, dtype=np.float32)
+    form: dict[str, Any] = {
+        "task": shape,
+        "likelihood": "categorical" if shape == "mnist" else "gaussian",
+        "noise_sd": 0.05,
+        "layers": ((21, outputs),),
+        "map": weights.ravel(),
+    }
+    # A thousand points tell the curvature well enough for a preconditioner.
+    few = Problem.of(features[:1000], targets[:1000], **form)
+    return Problem.of(features, targets, curvature=mean_curvature(few, few.map), **form)
+
+
+def settings_of(problem: Problem, method: str, **given: Any) -> Settings:
+    """Steps so small that all chains stay near the mode, and so many that a run would compile them."""
+    wanted = {
+        **BATCHES[problem.task],
+        **({"num_batches": 1} if method == "naive" else {}),
+        "step_size": 1e-7,
+        "preconditioner": "none",
+        "num_steps": 100_000,
+        "num_warmup": 0,
+        "chains": 1,
+        **given,
+    }
+    card = METHODS[method]
+    return card.resolve({name: value for name, value in wanted.items() if name in card.settings}, problem)
+
+
+def _prepare(backend: str) -> None:
+    library = BACKENDS[backend][0]
+    use_one_thread(backend)
+    if library == "torch":
+        import torch
+
+        # A run has one sampler, a benchmark many; torch counts their compilations as one function's.
+        torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 10_000
+
+
+def compiled_sampler(backend: str, problem: Problem, method: str, settings: Settings) -> tuple[Any, Any]:
+    """A sampler, ready to go, and the carry of its start."""
+    _prepare(backend)
+    sampler = build_sampler(backend, problem, METHODS[method], settings)
+    carry = sampler.start(np.tile(problem.map, (settings.chains, 1)), 0)
+    sampler.compile(carry)
+    return sampler, carry
+
+
+def steps(backend: str, problem: Problem, method: str, **given: Any) -> Work:
+    """Steps of a method, all chains together; a unit is a step of one chain."""
+    settings = settings_of(problem, method, **given)
+    sampler, start = compiled_sampler(backend, problem, method, settings)
+    carries = [start]
+
+    def make(num_blocks: int) -> Callable[[], object]:
+        def advance() -> None:
+            carries[0], *_ = sampler.advance(carries[0], num_blocks * sampler.block_steps)
+
+        return advance
+
+    # Whole blocks of random numbers, as nearly all are in a long run.
+    work = sized(make, first_units=1)
+    return Work(work.call, work.units * sampler.block_steps * settings.chains)
+
+
+def bare_work(backend: str, problem: Problem, method: str, **given: Any) -> Work:
+    """The likelihoods and gradients of those steps, for as many chains; a unit is the work of a step of one chain."""
+    _prepare(backend)
+    settings = settings_of(problem, method, **given)
+    parts = METHODS[method].kernel
+    assert isinstance(parts, Metropolis)
+    num_batches, batch_size = settings.num_batches or 0, settings.batch_size or 0
+    # The current and the proposed parameters at the same points, a gradient there and maybe one back.
+    pairs = num_batches * batch_size if parts.estimate == "batches" else 0
+    gradients = (1 if parts.acceptance == "always" else 2) if parts.gradient == "batch" else 0
+    full = "gradient" if parts.gradient == "all" else "likelihood" if parts.estimate == "all" else "none"
+    make = _bare_jax if BACKENDS[backend][0] == "jax" else _bare_torch
+    return make(problem, settings.chains, pairs, gradients, batch_size, full)
+
+
+def _gathered(problem: Problem, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    indices = np.random.default_rng(1).integers(0, problem.num_points, (NUM_GATHERED, *shape))
+    return problem.features[indices], problem.targets[indices]
+
+
+@cache
+def _bare_jax(problem: Problem, chains: int, pairs: int, gradients: int, batch_size: int, full: str) -> Work:
+    import jax
+    import jax.numpy as jnp
+
+    from implementations.jax_backend.likelihood import losses_and_gradient, point_losses
+    from implementations.kernel import Data
+
+    model, device = problem.model, jax.devices("cpu")[0]
+    everything = Data(*jax.device_put((problem.features, problem.targets), device))
+    loss_batches = Data(*jax.device_put(_gathered(problem, (chains, 1, pairs)), device))
+    gradient_batches = Data(*jax.device_put(_gathered(problem, (chains, batch_size)), device))
+
+    def once(number: Any, position: Any, data: tuple[Data, Data, Data]) -> Any:
+        everything, *gathered = data
+        loss_batch, gradient_batch = jax.tree.map(lambda array: array[number % NUM_GATHERED], gathered)
+        # Too little to move anything, but the next evaluation has to wait for this one.
+        if pairs:
+            pair = jnp.stack([position, position + 1e-6], axis=1)
+            position = position + 1e-30 * point_losses(pair, loss_batch, model).sum(axis=(1, 2))[:, None]
+        for _ in range(gradients):
+            position = position + 1e-30 * losses_and_gradient(position, gradient_batch, 1.0, model)[1]
+        if full == "gradient":
+            position = position + 1e-30 * losses_and_gradient(position, everything, 1.0, model)[1]
+        if full == "likelihood":
+            position = position + 1e-30 * point_losses(position, everything, model).sum(axis=1)[:, None]
+        return position
+
+    @jax.jit
+    def many(units: Any, position: Any, data: tuple[Data, Data, Data]) -> Any:
+        return jax.lax.fori_loop(0, units, lambda number, position: once(number, position, data), position)
+
+    position = jnp.tile(jnp.asarray(problem.map), (chains, 1))
+    data = (everything, loss_batches, gradient_batches)
+    work = sized(lambda units: lambda: many(units, position, data).block_until_ready())
+    return Work(work.call, work.units * chains)
+
+
+@cache
+def _bare_torch(problem: Problem, chains: int, pairs: int, gradients: int, batch_size: int, full: str) -> Work:
+    import torch
+
+    from implementations.kernel import Data
+    from implementations.torch_backend.chain import UNROLLED_STEPS, compile_function
+    from implementations.torch_backend.likelihood import losses_and_gradient, point_losses
+
+    model = problem.model
+
+    def tensors(arrays: tuple[np.ndarray, np.ndarray]) -> Data:
+        features, targets = (torch.from_numpy(array) for array in arrays)
+        return Data(features, targets.long() if problem.likelihood == "categorical" else targets)
+
+    everything = tensors((problem.features, problem.targets))
+    loss_batches = tensors(_gathered(problem, (chains, 1, pairs)))
+    gradient_batches = tensors(_gathered(problem, (chains, batch_size)))
+
+    def some(position: Any, *tensors: Any) -> list[Any]:
+        """As many as the sampler makes in one compiled call."""
+        everything, loss_batches, gradient_batches = (Data(*tensors[start : start + 2]) for start in (0, 2, 4))
+        for number in range(UNROLLED_STEPS):
+            if pairs:
+                pair = torch.stack([position, position + 1e-6], dim=1)
+                batch = Data(*(tensor[number] for tensor in loss_batches))
+                position = position + 1e-30 * point_losses(pair, batch, model).sum(dim=(1, 2))[:, None]
+            batch = Data(*(tensor[number] for tensor in gradient_batches))
+            for _ in range(gradients):
+                position = position + 1e-30 * losses_and_gradient(position, batch, 1.0, model)[1]
+            if full == "gradient":
+                position = position + 1e-30 * losses_and_gradient(position, everything, 1.0, model)[1]
+            if full == "likelihood":
+                position = position + 1e-30 * point_losses(position, everything, model).sum(dim=1)[:, None]
+        return [position]
+
+    def arguments(position: Any, start: int) -> list[Any]:
+        chosen = slice(start % NUM_GATHERED, start % NUM_GATHERED + UNROLLED_STEPS)
+        return [
+            position,
+            *everything,
+            *(tensor[chosen] for data in (loss_batches, gradient_batches) for tensor in data),
+        ]
+
+    begin = torch.from_numpy(np.tile(problem.map, (chains, 1)))
+    # As the sampler's own steps are.
+    with torch.no_grad():
+        compiled = compile_function(some, arguments(begin, 0))
+
+    def make(units: int) -> Callable[[], object]:
+        @torch.no_grad()
+        def many() -> None:
+            position = begin
+            for start in range(0, units, UNROLLED_STEPS):
+                (position,) = compiled(*arguments(position, start))
+
+        return many
+
+    work = sized(make)
+    # A whole number of compiled calls.
+    units = -(-work.units // UNROLLED_STEPS) * UNROLLED_STEPS
+    return Work(work.call, units * chains)
+
+
+def draw_rows(problem: Problem, count: int, num_anchored: int = 0) -> Work:
+    """Bare reading of ``count`` random rows of a problem, as samplers keep them, by numpy; a unit is one reading.
+
+    Control variates keep ``num_anchored`` more numbers of every point.
+    """
+    # Here, because the gate runs the rest of this module on commits that do not have it.
+    from implementations.infrastructure.memory import rows_of, use_large_pages
+
+    num_points = problem.num_points
+    at_anchor = np.zeros((num_points, num_anchored), np.float32) if num_anchored else None
+    table = rows_of(problem.features, problem.targets, "float32", at_anchor)
+    use_large_pages(table.ctypes.data, table.nbytes)
+    # So many that no row is in the cache because an earlier reading had drawn it.
+    indices = np.random.default_rng(2).integers(0, num_points, (4096, count))
+    rows = np.empty((count, table.shape[1]), table.dtype)
+
+    def make(units: int) -> Callable[[], object]:
+        def many() -> None:
+            for number in range(units):
+                np.take(table, indices[number % len(indices)], axis=0, out=rows, mode="clip")
+
+        return many
+
+    return sized(make)

@@ -1,0 +1,1 @@
+"""What every layer stands on: files, errors, provenance, memory and progress."""

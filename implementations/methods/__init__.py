@@ -1,0 +1,81 @@
+"""The methods: a table of cards. A new one is a file with a card, here or anywhere else."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from implementations.card import Card
+from implementations.infrastructure.errors import SettingError, unknown
+from implementations.methods import (
+    austerity,
+    barker,
+    bounded,
+    confidence,
+    control_variates,
+    cyclic,
+    delayed_acceptance,
+    outside,
+    paper,
+    pseudo_marginal,
+    sghmc,
+    sgnht,
+)
+from implementations.plugins import is_reference, load
+from implementations.settings import SETTINGS, Setting, Settings, Sized
+from implementations.watched import Watched
+
+METHODS: dict[str, Card] = {
+    card.name: card
+    for card in (
+        *paper.ROWS,
+        *control_variates.ROWS,
+        sghmc.CARD,
+        sgnht.CARD,
+        *cyclic.ROWS,
+        barker.CARD,
+        austerity.CARD,
+        confidence.CARD,
+        *bounded.ROWS,
+        delayed_acceptance.CARD,
+        pseudo_marginal.CARD,
+        *outside.ROWS,
+    )
+}
+
+#: Every setting that some method has, the shared ones first.
+ALL_SETTINGS: dict[str, Setting] = SETTINGS | {
+    name: setting for card in METHODS.values() for name, setting in card.settings.items() if name not in SETTINGS
+}
+
+_SOURCES: dict[Card, str] = {}
+
+
+def source_of(card: Card) -> str | None:
+    """The reference that a card which is not the suite's was found by."""
+    return _SOURCES.get(card)
+
+
+def find_method(name: str) -> Card:
+    """The card of a name, or of ``path/to/file.py:CARD`` or ``package.module:CARD``. Raises SettingError."""
+    if is_reference(name):
+        card = load(name, Card)
+        if card.name in METHODS:
+            raise SettingError(f"{name}: the suite has a method {card.name!r} of its own; choose another name")
+        return _watched(card, name)
+    if name not in METHODS:
+        raise SettingError(unknown("method", name, METHODS))
+    return METHODS[name]
+
+
+@cache
+def _watched(card: Card, reference: str) -> Card:
+    """A card whose kernel's mistakes are named with its file; the same one for the same file, which shares its code."""
+    watched = replace(card, kernel=Watched(card.kernel, reference.rpartition(":")[0]))
+    _SOURCES[watched] = reference
+    return watched
+
+
+def resolve(method: str, given: Mapping[str, Any], problem: Sized) -> Settings:
+    """The checked settings of a method on a problem, or on a task's size."""
+    return find_method(method).resolve(given, problem)

@@ -1,0 +1,48 @@
+"""Methods that are exact by bounds on the change of every loss: TunaMH, and MH with scalable subsampling.
+
+Bounds exist for one stochastic layer (implementations.bounds); elsewhere these methods are not applicable, and a run
+says so.
+"""
+
+from implementations.card import Card, Exactness
+from implementations.methods.control_variates import PROXY
+from implementations.poisson import Poisson
+from implementations.settings import STEP_SIZE, WEIGHT, Setting, noisy_step, random_walk_step
+
+_POINTS = Setting(
+    "batch_size", "points read at once, until all that a decision asks for are there", int, 100, minimum=1
+)
+
+ROWS = (
+    Card(
+        name="tunamh",
+        label="TunaMH",
+        summary="random walk, exact on a Poisson number of points drawn in proportion to bounds on their losses",
+        reference="Zhang, Cooper and De Sa (2020)",
+        kernel=Poisson("balanced"),
+        exactness=Exactness.EXACT,
+        own_settings=(
+            _POINTS,
+            STEP_SIZE.but(default=noisy_step),
+            WEIGHT,
+            Setting("chi", "more points, chi C^2 M^2, for less noise: its variance is at most 1 / chi", float, 0.01, 0),
+        ),
+        needs=frozenset({"rows", "bounds"}),
+        is_compiled=False,
+        accepts="poisson",
+        colour="#17becf",
+    ),
+    Card(
+        name="mh_ss",
+        label="MH-SS",
+        summary="random walk past a proxy of the losses, then exact on a Poisson number of what that leaves of them",
+        reference="Prado, Nemeth and Sherlock (2024)",
+        kernel=Poisson("least"),
+        exactness=Exactness.EXACT,
+        own_settings=(_POINTS, STEP_SIZE.but(default=random_walk_step), WEIGHT, PROXY.but(default="first")),
+        needs=frozenset({"rows", "anchor", "bounds"}),
+        is_compiled=False,
+        accepts="poisson",
+        colour="#0e6e7a",
+    ),
+)

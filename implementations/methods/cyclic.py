@@ -1,0 +1,35 @@
+"""Cyclic SG-MCMC: a step size that falls along a cosine and begins anew, with draws from late in each cycle."""
+
+from dataclasses import replace
+
+from implementations.card import Card
+from implementations.methods import paper, sghmc
+from implementations.settings import Setting
+
+#: Zhang, Li, Zhang, Chen and Wilson (2020), equation 1; the noise of a step stays on in the early part of a cycle too.
+SCHEDULE = (
+    Setting("num_cycles", "cycles of the step size over the whole run, its warm-up included", int, 4, minimum=1),
+    Setting("explored", "share of a cycle, at large steps, whose draws are dropped", float, 0.5, 0, 0.99),
+)
+
+
+def cyclic(card: Card, name: str, label: str, colour: str) -> Card:
+    """A method whose step size cycles, in place of any other schedule."""
+    settings = (setting for setting in card.own_settings if setting.name not in ("decay", "decay_start"))
+    return replace(
+        card,
+        name=name,
+        label=label,
+        summary=f"{card.summary.partition(',')[0].partition(':')[0]}, with a step size that falls and begins anew",
+        reference=f"{card.reference}; Zhang, Li, Zhang, Chen and Wilson (2020)",
+        own_settings=(*settings, *SCHEDULE),
+        colour=colour,
+    )
+
+
+_SGLD = next(card for card in paper.ROWS if card.name == "sgld")
+
+ROWS = (
+    cyclic(_SGLD, "csgld", "cyclic SGLD", "#e7298a"),
+    cyclic(sghmc.CARD, "csghmc", "cyclic SGHMC", "#c9bc1f"),
+)

@@ -1,0 +1,103 @@
+"""Control variates of networks: what Taylor polynomials in the parameters leave of the losses of single points.
+
+With several stochastic layers the outputs are no longer linear in theta. Along t + s v, from the anchor t (s = 0) to
+theta (s = 1), every layer is a polynomial in s, of which the first three coefficients are carried forward:
+
+    a = h W:       a_0 = h_0 W,   a_1 = h_1 W + h_0 V,   a_2 = h_2 W + h_1 V
+    h = tanh a:    h_0 = tanh a_0,   h_1 = (1 - h_0^2) a_1,   h_2 = (1 - h_0^2) (a_2 - h_0 a_1^2)
+
+with W the anchor's weights and V the offset's. With g and H the derivatives of the loss by the outputs at the anchor,
+the proxy is q = g f_1 (``first``), or q = g (f_1 + f_2) + f_1 H f_1 / 2 (``second``). The outputs move by u in all, and
+
+    l(theta) - l(t) - q = [l - l(t) - g u - u H u / 2] + g (u - f_1 - f_2) + (u - f_1) H (u + f_1) / 2
+
+whose bracket is the remainder in the outputs (implementations.proxies). This is forward-over-forward differentiation:
+no Jacobian, nothing of the size of points times parameters.
+"""
+
+from typing import NamedTuple
+
+from array_api_compat import array_namespace, device
+
+from implementations import proxies
+from implementations.kernel import Anchor, Array, Data
+from implementations.tasks.problem import Layers, Model, split_parameters
+
+
+class Outputs(NamedTuple):
+    """Of a network at an anchor and beyond it, each (…, outputs, n)."""
+
+    start: Array  # f(t)
+    moves: Array  # u = f(theta) - f(t)
+    first: Array  # f_1
+    second: Array  # f_2
+
+
+def remainders(position: Array, data: Data, anchor: Anchor, model: Model, order: str) -> Array:
+    """l_j(theta) - l_j(t) - q_j(theta) of every point (…, n), at positions (…, P)."""
+    outputs = outputs_of(anchor.position, position - anchor.position, data.features, model.layers)
+    start, moves, first, _ = outputs
+    rest = moves - first if order == "first" else moves - first - outputs.second
+    xp = array_namespace(moves)
+    if model.likelihood == "gaussian":
+        slope = (start[..., 0, :] - data.targets) / model.noise_sd**2
+        bend = moves**2 if order == "first" else (moves - first) * (moves + first)
+        return slope * rest[..., 0, :] + 0.5 * bend[..., 0, :] / model.noise_sd**2
+    shares, slope = _shares_and_slope(start, data.targets, model)
+    left = proxies.remainders(moves, shares, model, order) + xp.sum(slope * rest, axis=-2)
+    if order == "first":
+        return left
+    one, other = moves - first, moves + first
+    if model.likelihood == "bernoulli":
+        return left + 0.5 * (shares[..., 0, :] * shares[..., 1, :] * one[..., 0, :] * other[..., 0, :])
+    means = [xp.sum(shares * vector, axis=-2) for vector in (one, other)]
+    return left + 0.5 * (xp.sum(shares * one * other, axis=-2) - means[0] * means[1])
+
+
+def _shares_and_slope(start: Array, targets: Array, model: Model) -> tuple[Array, Array]:
+    """The probabilities of the classes at the anchor (…, classes, n), and g = dl/df there (…, outputs, n)."""
+    xp = array_namespace(start)
+    # Log odds are a softmax of the outputs 0 and f.
+    scores = xp.concat([xp.zeros_like(start), start], axis=-2) if model.likelihood == "bernoulli" else start
+    odds = xp.exp(scores - xp.max(scores, axis=-2, keepdims=True))
+    shares = odds / xp.sum(odds, axis=-2, keepdims=True)
+    numbers = xp.arange(shares.shape[-2], device=device(start))[:, None]
+    slope = shares - xp.astype(numbers == targets[..., None, :], start.dtype)
+    return shares, slope[..., -model.num_outputs :, :]
+
+
+def outputs_of(anchor: Array, offset: Array, features: Array, layers: Layers) -> Outputs:
+    """The network along anchor (P,) + s offset (…, P), at features (…, n, inputs + 1)."""
+    xp = array_namespace(offset)
+    (first_start, first_move), *others = zip(
+        split_parameters(anchor, layers), split_parameters(offset, layers), strict=True
+    )
+    points = features.mT
+    start, move = first_start.mT @ points, first_move.mT @ points
+    first, second = move, xp.zeros_like(move)
+    for weights, rates in others:
+        hidden = xp.tanh(start)
+        slope = 1 - hidden**2
+        moved, (one, two) = (
+            _tanh_move(start, hidden, slope, move),
+            (slope * first, slope * (second - hidden * first**2)),
+        )
+        start = _affine(weights, hidden)
+        second = rates[..., 1:, :].mT @ one + weights[1:, :].mT @ two
+        first = _affine(rates, hidden) + weights[1:, :].mT @ one
+        move = _affine(rates, hidden + moved) + weights[1:, :].mT @ moved
+    return Outputs(start, move, first, second)
+
+
+def _tanh_move(start: Array, hidden: Array, slope: Array, move: Array) -> Array:
+    """tanh(a + d) - tanh(a), by the addition theorem where d is small: nothing cancels."""
+    xp = array_namespace(move)
+    is_small = xp.abs(move) < 1
+    # Of what is large, neither branch may divide by 0: gradients run through both.
+    turn = xp.tanh(xp.where(is_small, move, xp.zeros_like(move)))
+    return xp.where(is_small, slope * turn / (1 + hidden * turn), xp.tanh(start + move) - hidden)
+
+
+def _affine(matrix: Array, hidden: Array) -> Array:
+    """[1, h] W for points that stand last: (…, columns, n)."""
+    return matrix[..., 0, :, None] + matrix[..., 1:, :].mT @ hidden

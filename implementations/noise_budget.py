@@ -1,0 +1,84 @@
+"""How noisy a loss difference may be: the largest variance whose bias stays within a budget.
+
+A rule that accepts with A(theta -> theta') keeps the target where, for every move that raises U by Delta,
+
+    r = log E[A(theta -> theta')] - log E[A(theta' -> theta)] + Delta = 0
+
+with the mean over mini-batches. Two things take it away from 0: a variance that is itself an estimate with few degrees
+of freedom nu, and noise that is no Gaussian.
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from implementations import estimates
+from implementations.acceptance import ACCEPTANCES
+from implementations.kernel import Array, Shapes
+
+#: log A of a loss difference, its variance and that variance's degrees of freedom. The function itself, not its name, so
+#: that what is remembered of one is never taken for another.
+Acceptance = Callable[[Array, Array, float], Array]
+
+#: r that a run may have: its density is off by 2 % for every nat.
+BIAS_BUDGET = 0.02
+#: The rise Delta at which r is looked at, in nats: what a typical move of a chain sees.
+TYPICAL_RISE = 1.0
+#: Skewness of the difference of one point's losses: that of an exponential law. The audit of a run measures the rest.
+SKEWNESS = 2.0
+#: Rules that take the noise into account, or should.
+NOISY_RULES = ("naive", "penalty", "penalty_corrected")
+#: Where moves cost nothing but noise, sigma^2 2 Phi(-sigma / 2), the distance they cover, is largest at sigma = 2.38.
+MOST_NOISE = 2.38**2
+NUM_NODES = 200
+
+
+def balance_residual(acceptance: Acceptance, variance: float, dof: float) -> float:
+    """r of an acceptance under Gaussian noise whose variance is a chi-squared estimate, by quadrature.
+
+    For ``penalty`` and nu = 4: 0.005, 0.020, 0.063, 0.199 at variances of 0.3, 0.7, 1.6 and 5.
+    """
+    # Here, because every run imports this module and few call this.
+    from scipy import stats
+
+    quantiles = (np.arange(NUM_NODES) + 0.5) / NUM_NODES
+    noise = math.sqrt(variance) * stats.norm.ppf(quantiles)
+    estimated = variance * (np.ones(1) if math.isinf(dof) else stats.chi2.ppf(quantiles, dof) / dof)
+
+    def mean_acceptance(rise: float) -> float:
+        delta, spread = (part.ravel() for part in np.meshgrid(rise + noise, estimated))
+        # Beyond its first zero ``penalty_corrected`` rejects, whatever its recurrence then divides by.
+        with np.errstate(divide="ignore"):
+            return float(np.exp(np.minimum(acceptance(delta, spread, dof), 0)).mean())
+
+    return math.log(mean_acceptance(TYPICAL_RISE) / mean_acceptance(-TYPICAL_RISE)) + TYPICAL_RISE
+
+
+@lru_cache(maxsize=256)
+def largest_estimated(acceptance: Acceptance, dof: float) -> float:
+    """The largest variance, up to MOST_NOISE, at which ``balance_residual`` is within the budget."""
+    low, high = 1e-3, MOST_NOISE
+    if balance_residual(acceptance, high, dof) <= BIAS_BUDGET:
+        return high
+    while high / low > 1.01:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if balance_residual(acceptance, middle, dof) <= BIAS_BUDGET else (low, middle)
+    return low
+
+
+def largest_skewed(count: int) -> float:
+    """The largest variance of a mean of ``count`` points whose third cumulant is within the budget: |kappa_3| / 6 <= r.
+
+    The mean's third cumulant is gamma sigma^3 / sqrt(count), with gamma the skewness of one point.
+    """
+    return float((6 * BIAS_BUDGET * math.sqrt(count) / SKEWNESS) ** (2 / 3))
+
+
+def largest_variance(rule: str, shapes: Shapes) -> float:
+    """The variance of the loss difference that a method may have; infinite where it has no noise."""
+    if rule not in NOISY_RULES:
+        return math.inf
+    dof = estimates.degrees_of_freedom(shapes)
+    return min(largest_estimated(ACCEPTANCES[rule], dof), largest_skewed(estimates.points_of_delta(shapes)))

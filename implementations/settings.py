@@ -1,0 +1,327 @@
+"""Settings: what each may be, its line of help and its default, and all those of a run, checked."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol, Self
+
+from implementations.estimates import OF_POINTS, VARIANCES
+from implementations.infrastructure.errors import SettingError, unknown
+from implementations.kernel import Shapes
+
+PRECONDITIONERS = {
+    "none": "the identity",
+    "diagonal": "inverse of the diagonal of the target's curvature at the MAP",
+    "full": "inverse of the target's curvature at the MAP",
+}
+#: Above this many parameters only the diagonal of the curvature is kept: the full one would fill 50 MB and more.
+MAX_FULL_CURVATURE = 2500
+DTYPES = {"float32": "single precision", "float64": "double precision"}
+
+#: In place of a number: it is found by a pilot run (implementations.tuning).
+AUTO = "auto"
+TUNED = ("step_size", "num_batches")
+#: Fewer steps than this tell nothing of an acceptance.
+LEAST_TUNING = 100
+
+#: Steps are counted in 32-bit integers on the device.
+LARGEST_COUNT = 10**9
+#: Of any whole number: more than a machine holds or does, and exact as a float.
+LARGEST_INTEGER = 10**12
+
+
+class Sized(Protocol):
+    """What settings are checked against: a problem, or a task before its data are there."""
+
+    @property
+    def task(self) -> str: ...
+    @property
+    def num_points(self) -> int: ...
+    @property
+    def num_parameters(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Size:
+    """The numbers of a task whose data are not there yet."""
+
+    task: str
+    num_points: int
+    num_parameters: int
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a setting may be, its line of help, and its default: a value, or a function of the number of parameters."""
+
+    name: str
+    help: str
+    kind: type
+    default: Any = None
+    minimum: float = -math.inf
+    maximum: float = math.inf
+    is_positive: bool = False
+    choices: Mapping[str, str] | None = None
+
+    def but(self, default: Any) -> Self:
+        """This setting with another default."""
+        return replace(self, default=default)
+
+    def default_for(self, num_parameters: int) -> Any:
+        """The default, checked like any other value: a float written as 1 is 1.0."""
+        return self.parse(self.default(num_parameters) if callable(self.default) else self.default)
+
+    def check(self) -> None:
+        """Can a method have it? Raises SettingError."""
+        if not re.fullmatch("[a-z][a-z0-9_]*", self.name):
+            raise SettingError(f"the setting {self.name!r} must be small letters, digits and underscores")
+        if self.kind not in (int, float, str) or (self.kind is str and not self.choices):
+            raise SettingError(f"the setting {self.name!r} must be an int, a float, or a str with choices")
+        if self.default is None:
+            raise SettingError(f"the setting {self.name!r} has no default")
+        if not callable(self.default):
+            self.parse(self.default)
+
+    def parse(self, value: Any) -> Any:
+        """``value`` (a number, or text from the shell) as this setting; a SettingError says what was expected."""
+        name = self.name
+        if self.choices is not None and value in self.choices:
+            return value
+        if self.choices is not None and self.kind is str:
+            raise SettingError(unknown(name, value, self.choices))
+        number = _number(value)
+        if number is None or (self.kind is int and number != int(number)):
+            names = "".join(f"{choice!r} or " for choice in self.choices or ())
+            raise SettingError(
+                f"{name} = {value!r} is not {names}{'a whole number' if self.kind is int else 'a number'}"
+            )
+        bound = "positive" if self.is_positive else f"at least {self.minimum:g}"
+        if number < self.minimum or (self.is_positive and number <= 0):
+            raise SettingError(f"{name} = {value} must be {bound}")
+        maximum = min(self.maximum, LARGEST_INTEGER) if self.kind is int else self.maximum
+        if number > maximum:
+            raise SettingError(f"{name} = {value} must be at most {maximum:g}")
+        return self.kind(number)
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, also as text; a bool is not one, nor is what only Python takes for one, such as 1_0."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    if isinstance(value, str) and not (value.isascii() and "_" not in value):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+BATCH_SIZE = Setting("batch_size", "n, points in a mini-batch; for `tempered` only the weight", int, 10, minimum=1)
+NUM_BATCHES = Setting(
+    "num_batches",
+    "M, mini-batches per step; auto: the fewest that keep the noise within its budget",
+    int,
+    5,
+    minimum=1,
+    choices={AUTO: "the fewest that keep the noise of the loss difference within its budget"},
+)
+STEP_SIZE = Setting(
+    "step_size",
+    "eta of drift eta grad U and noise sqrt(2 eta), in every method; auto: by acceptance and noise",
+    float,
+    is_positive=True,
+    choices={AUTO: "the largest that acceptance and noise allow, by a pilot run as long as the warm-up"},
+)
+WEIGHT = Setting(
+    "weight",
+    "w of the target: the posterior (data), tempered to n (batch), or a number",
+    float,
+    "data",
+    is_positive=True,
+    choices={"data": "w = N", "batch": "w = n"},
+)
+VARIANCE = Setting("variance", "estimator of the loss difference's variance", str, "batches", choices=VARIANCES)
+PRECONDITIONER = Setting(
+    "preconditioner", "C of the proposal's covariance 2 eta C", str, "full", choices=PRECONDITIONERS
+)
+DECAY = Setting(
+    "decay", "gamma of the step-size schedule eta (1 + t / decay_start)^-gamma; 0 is constant", float, 0.0, 0, 1
+)
+DECAY_START = Setting("decay_start", "steps after which the schedule starts to bite", float, 1000.0, is_positive=True)
+
+#: Of a run, whatever its method.
+RUN_SETTINGS = (
+    Setting("num_steps", "steps after the warm-up", int, 20_000, minimum=1, maximum=LARGEST_COUNT),
+    Setting("num_warmup", "steps dropped before them", int, 2_000, minimum=0, maximum=LARGEST_COUNT),
+    Setting("thin", "steps between two kept draws", int, 10, minimum=1, maximum=LARGEST_COUNT),
+    Setting("chains", "chains, run side by side", int, 4, minimum=1),
+    Setting("dtype", "floating-point type of the sampler", str, "float32", choices=DTYPES),
+)
+
+#: The settings that several methods share, in the order in which they are shown; a card may have others of its own.
+SETTINGS: dict[str, Setting] = {
+    setting.name: setting
+    for setting in (
+        BATCH_SIZE,
+        NUM_BATCHES,
+        STEP_SIZE,
+        WEIGHT,
+        VARIANCE,
+        PRECONDITIONER,
+        DECAY,
+        DECAY_START,
+        *RUN_SETTINGS,
+    )
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of a run, checked; None where the method has no such setting."""
+
+    #: A number, or AUTO until a pilot run has found one; so is ``num_batches``.
+    step_size: Any
+    weight: str | float
+    preconditioner: str
+    num_steps: int
+    num_warmup: int
+    thin: int
+    chains: int
+    dtype: str
+    batch_size: int | None = None
+    num_batches: Any = None
+    variance: str | None = None
+    decay: float | None = None
+    decay_start: float | None = None
+    #: Those that only this method has, by name.
+    own: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """From what ``as_dict`` gives."""
+        shared = {name: value for name, value in values.items() if name in SETTINGS}
+        return cls(**shared, own=tuple((name, value) for name, value in values.items() if name not in SETTINGS))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings the method has: the shared ones in the order of SETTINGS, then its own."""
+        values = asdict(self)
+        return {name: values[name] for name in SETTINGS if values[name] is not None} | dict(self.own)
+
+    @property
+    def automatic(self) -> tuple[str, ...]:
+        """The settings that a pilot run has still to find."""
+        return tuple(name for name in TUNED if getattr(self, name) == AUTO)
+
+    def target_weight(self, num_points: int) -> float:
+        """The number w of U_w = -log p(theta) + (w/N) sum_j l_j that ``data``, ``batch`` or a number names."""
+        named = {"data": num_points, "batch": self.batch_size}
+        return float(named.get(self.weight, self.weight))  # type: ignore[arg-type]
+
+    @property
+    def shapes(self) -> Shapes:
+        """What a compiled step depends on: the method's whole numbers and choices."""
+        of_run = {setting.name for setting in RUN_SETTINGS} | {"preconditioner", "weight"}
+        return Shapes(
+            tuple((name, value) for name, value in self.as_dict().items() if name not in of_run and not _is_real(value))
+        )
+
+    @property
+    def reals(self) -> dict[str, float]:
+        """The method's real numbers but step size and weight: arguments of compiled code."""
+        return {
+            name: value
+            for name, value in self.as_dict().items()
+            if name not in ("step_size", "weight") and _is_real(value)
+        }
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, float)
+
+
+def resolve(settings: Mapping[str, Setting], given: Mapping[str, Any], problem: Sized) -> Settings:
+    """``given`` over the defaults, each checked, and all together. Raises SettingError."""
+    for key in given:
+        if key not in settings:
+            raise SettingError(unknown("setting", key, settings))
+    defaults = {name: setting.default_for(problem.num_parameters) for name, setting in settings.items()}
+    resolved = Settings.of(defaults | {key: settings[key].parse(value) for key, value in given.items()})
+    _check_together(resolved, problem)
+    return resolved
+
+
+def _check_together(settings: Settings, problem: Sized) -> None:
+    n, m = settings.batch_size, settings.num_batches
+    points = f"the {problem.num_points} training points of {problem.task!r}"
+    if settings.weight == "batch" and n is None:
+        raise SettingError("weight = 'batch' needs a batch_size, which this method does not have; give a number")
+    if n is not None and n > problem.num_points:
+        raise SettingError(f"batch_size = {n} exceeds {points}; lower it")
+    if m == AUTO:
+        m = least_batches(settings)
+    if n is not None and m is not None and n * m > problem.num_points:
+        raise SettingError(f"num_batches × batch_size = {m * n} exceeds {points}; lower one of them")
+    if settings.variance not in (None, "oracle", *OF_POINTS) and m == 1:
+        raise SettingError(
+            f"variance = {settings.variance!r} needs num_batches of 2 or more; use 'points' for one batch"
+        )
+    if settings.variance in OF_POINTS and n == 1 and m == 1:
+        raise SettingError(
+            f"variance = {settings.variance!r} needs two points or more; raise batch_size or num_batches"
+        )
+    if settings.automatic and n == 1 and m == 1:
+        raise SettingError(
+            f"{settings.automatic[0]} = 'auto' goes by the noise, of which one point tells nothing; raise batch_size"
+        )
+    if settings.automatic and settings.num_warmup < LEAST_TUNING:
+        raise SettingError(
+            f"{settings.automatic[0]} = 'auto' is found by a pilot run as long as the warm-up, and num_warmup = "
+            f"{settings.num_warmup} is too short for one; raise it to {LEAST_TUNING} or more"
+        )
+    if settings.preconditioner == "full" and problem.num_parameters > MAX_FULL_CURVATURE:
+        raise SettingError(
+            f"preconditioner = 'full' is kept up to {MAX_FULL_CURVATURE} parameters and {problem.task!r} has "
+            f"{problem.num_parameters} here; use 'diagonal'"
+        )
+    if dict(settings.own).get("proxy") == "second" and problem.num_parameters > MAX_FULL_CURVATURE:
+        raise SettingError(
+            f"proxy = 'second' is kept up to {MAX_FULL_CURVATURE} parameters and {problem.task!r} has "
+            f"{problem.num_parameters} here; use 'first'"
+        )
+    if settings.num_steps < settings.thin:
+        raise SettingError(
+            f"num_steps = {settings.num_steps} keeps no draw with thin = {settings.thin}; raise one, lower the other"
+        )
+
+
+def least_batches(settings: Settings) -> int:
+    """The fewest mini-batches whose spread, or that of their points, tells a variance."""
+    is_of_points = settings.variance in (None, "oracle", *OF_POINTS)
+    return 1 if is_of_points and settings.batch_size != 1 else 2
+
+
+# Step sizes for a target whose curvature the preconditioner has turned into the identity.
+
+
+def random_walk_step(dimension: int) -> float:
+    """Roberts, Gelman and Gilks (1997): sd 2.38 d^(-1/2)."""
+    return 2.38**2 / (2 * dimension)
+
+
+def noisy_step(dimension: int) -> float:
+    """Half the optimal random walk, to keep the variance of the loss difference well below 1."""
+    return 1.2**2 / (2 * dimension)
+
+
+def adjusted_langevin_step(dimension: int) -> float:
+    """Christensen, Roberts and Rosenthal (2005): from starts in the tails the step must fall as d^(-1/2), not as the
+    d^(-1/3) that is best in equilibrium, or chains stay where they began (seen on digits)."""
+    return 1.2**2 / (2 * dimension**0.5)
+
+
+#: The variance of an unadjusted Langevin chain is off by eta / 2 at the least: one per cent here.
+UNADJUSTED_STEP = 0.02
+
+Default = Callable[[int], float]

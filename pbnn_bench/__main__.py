@@ -1,0 +1,7 @@
+"""``python -m pbnn_bench`` is ``pbnn-bench``."""
+
+import sys
+
+from pbnn_bench.command import main
+
+sys.exit(main())

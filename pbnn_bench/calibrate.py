@@ -1,0 +1,152 @@
+"""``pbnn-bench calibrate``: a user's own features and targets in, a table and a page out; or the choice of a study."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from implementations.infrastructure.errors import SettingError
+from implementations.infrastructure.provenance import machine, versions
+from pbnn_bench.choice import CRITERIA, METHOD, Choice, choose_batch_size, default_sizes
+from pbnn_bench.own_data import OwnData, read_own_data
+from pbnn_bench.problem import Problem
+
+EXAMPLES = """examples:
+  pbnn-bench calibrate --features digits.npz                          arrays features, targets and, if you like, splits
+  pbnn-bench calibrate --features house.csv --target price            a table; every other column is a feature
+  pbnn-bench calibrate --features resnet.npz --components 100         of many features, their principal components
+  pbnn-bench calibrate --features digits.npz --sizes 30,100,300 --method pbnn --set num_steps=40000
+  pbnn-bench calibrate --study paper --task regression                what a study has found
+"""
+
+
+def main(argv: Sequence[str], program: str) -> int:
+    if any(word.split("=")[0] == "--study" for word in argv):
+        from reports import calibrate
+
+        return calibrate.main(argv, program)
+    arguments = _parser(program).parse_args(argv)
+    data = read_own_data(arguments.features, arguments.target, arguments.split, arguments.seed)
+    notices = _notices(data, arguments.features)
+    if arguments.components is not None:
+        data = data.projected(arguments.components)
+        notices.append(f"the features are the first {arguments.components} principal components of the training rows")
+    try:
+        problem = _problem(data, arguments, notices)
+    except SettingError as error:
+        raise SettingError(f"{arguments.features}: {error}") from None
+    notices.append(_described(problem))
+    print("\n".join(notices), file=sys.stderr)
+    choice = choose_batch_size(
+        problem,
+        arguments.sizes,
+        method=arguments.method,
+        criterion=arguments.criterion,
+        settings=dict(arguments.settings),
+        backend=arguments.backend,
+        seed=arguments.seed,
+        tell=lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    print(choice.table())
+    _write(choice, arguments, notices)
+    return 0
+
+
+def _parser(program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="Fit a last layer on your features, sample it tempered to every n, choose n on validation points.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--features", type=Path, required=True, metavar="FILE", help=".npz, .csv or .parquet")
+    add("--target", default="target", metavar="NAME", help="a table's column of targets (default: %(default)s)")
+    add(
+        "--split",
+        default="split",
+        metavar="NAME",
+        help="a table's column of train, validation and test (default: %(default)s; without it, at random)",
+    )
+    add("--likelihood", metavar="NAME", help="categorical, bernoulli or gaussian (default: as the targets look)")
+    add("--noise-sd", type=float, metavar="NUMBER", help="of a regression (default: that of a least-squares fit)")
+    add("--prior-scale", type=float, default=1.0, metavar="NUMBER", help="sd of every weight (default: %(default)s)")
+    add("--components", type=int, metavar="K", help="replace the features by their first K principal components")
+    add(
+        "--sizes",
+        type=_sizes,
+        metavar="N,N,…",
+        help=f"the n to try (default: {', '.join(map(str, default_sizes(1000)[:-1]))}, … and all)",
+    )
+    add("--method", default=METHOD, metavar="NAME", help="what samples, or file.py:CARD (default: %(default)s)")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        type=_pair,
+        dest="settings",
+        metavar="NAME=VALUE",
+        help="a setting of the method; may be repeated",
+    )
+    add("--criterion", default="nll", metavar="NAME", help=f"{' or '.join(CRITERIA)} (default: %(default)s)")
+    add("--backend", default="jax-cpu", metavar="NAME", help="(default: %(default)s)")
+    add("--seed", type=int, default=0, help="of a random split and of the chains (default: %(default)s)")
+    add("--out", type=Path, default=Path("calibration.html"), metavar="FILE", help="the page (default: %(default)s)")
+    return parser
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 10,30,100") from None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, as in num_steps=20000")
+    return name, value
+
+
+def _notices(data: OwnData, path: Path) -> list[str]:
+    sizes = ", ".join(f"{(data.splits == part).sum():,} {part}" for part in ("train", "validation", "test"))
+    how = "split at random" if data.is_split_here else "as the file splits them"
+    return [f"{path.name}: {len(data.targets):,} rows of {data.features.shape[1]} features; {sizes}, {how}"]
+
+
+def _problem(data: OwnData, arguments: argparse.Namespace, notices: list[str]) -> Problem:
+    return Problem.from_features(
+        *data.part("train"),
+        validation=data.part("validation"),
+        test=data.part("test"),
+        likelihood=arguments.likelihood,
+        noise_sd=arguments.noise_sd,
+        prior_scale=arguments.prior_scale,
+        name=arguments.features.stem,
+        tell=notices.append,
+    )
+
+
+def _described(problem: Problem) -> str:
+    if problem.likelihood == "gaussian":
+        noise = problem.noise_sd * problem.target_scale
+        return f"a regression, {problem.num_parameters} parameters, noise sd {noise:.3g}"
+    return f"{len(problem.classes)} classes, {problem.num_parameters} parameters"
+
+
+def _write(choice: Choice, arguments: argparse.Namespace, notices: Sequence[str]) -> None:
+    # Drawing imports what takes seconds.
+    from pbnn_bench.calibration_page import write_page
+
+    found = versions()
+    origin = {
+        "method": arguments.method,
+        "settings": ", ".join(f"{name} = {value}" for name, value in arguments.settings) or "the defaults",
+        "backend, seed": f"{arguments.backend}, {arguments.seed}",
+        "prior": f"N(0, {arguments.prior_scale:g}²) on every weight of the standardised features",
+        "versions": ", ".join(f"{name} {version}" for name, version in found.items()),
+        "machine": machine()["cpu"],
+    }
+    write_page(choice, arguments.out, arguments.features.name, notices, origin)
+    print(f"the page: {arguments.out}")

@@ -1,0 +1,151 @@
+"""Features and targets out of a user's file: .npz, .csv or .parquet.
+
+An .npz file has the arrays ``features`` (N, d) and ``targets`` (N,), and may have ``splits`` (N,). A table has a column
+of targets, may have one of splits, and every other column is a feature. Splits are the words train, validation and
+test, or 0, 1 and 2; without them the rows are split at random.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from implementations.infrastructure.errors import SettingError, unknown
+from implementations.infrastructure.files import Damaged, read_npz
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PARTS = ("train", "validation", "test")
+#: How people write them, in small letters.
+WORDS = {
+    "train": ("train", "training", "0"),
+    "validation": ("validation", "valid", "val", "1"),
+    "test": ("test", "testing", "2"),
+}
+#: Shares of the rows, where the file does not say.
+SHARES = {"train": 0.6, "validation": 0.2, "test": 0.2}
+
+
+@dataclass(frozen=True, eq=False)
+class OwnData:
+    """The rows of a file, and the part of the data that each belongs to."""
+
+    features: np.ndarray
+    targets: np.ndarray
+    #: (N,) of PARTS.
+    splits: np.ndarray
+    is_split_here: bool
+
+    def part(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        chosen = self.splits == name
+        return self.features[chosen], self.targets[chosen]
+
+    def projected(self, num_components: int) -> "OwnData":
+        """The first principal components of the features, as the training rows have them."""
+        is_train = self.splits == "train"
+        most = min(int(is_train.sum()), self.features.shape[1])
+        if not 1 <= num_components <= most:
+            raise SettingError(f"--components {num_components}: expected a whole number from 1 to {most}")
+        train = self.features[is_train]
+        spread = train.std(axis=0)
+        scaled = (self.features - train.mean(axis=0)) / np.where(spread > 0, spread, 1)
+        axes = np.linalg.svd(scaled[is_train], full_matrices=False)[2][:num_components]
+        return OwnData(scaled @ axes.T, self.targets, self.splits, self.is_split_here)
+
+
+def read_own_data(path: Path, target: str = "target", split: str = "split", seed: int = 0) -> OwnData:
+    """The data in a file; SettingError with what is wrong with it."""
+    readers = {".npz": _from_npz, ".csv": _from_table, ".parquet": _from_table}
+    if path.suffix not in readers:
+        raise SettingError(f"{path}: {unknown('kind of file', path.suffix, readers)}")
+    if not path.is_file():
+        raise SettingError(f"no file {path}")
+    try:
+        features, targets, splits = readers[path.suffix](path, target, split)
+        _check_shapes(features, targets, splits)
+        is_split_here = splits is None
+        parts = _random_splits(len(targets), seed) if splits is None else _named_splits(splits)
+    except (SettingError, Damaged) as error:
+        raise SettingError(f"{path}: {error}" if str(path) not in str(error) else str(error)) from None
+    return OwnData(features, targets, parts, is_split_here)
+
+
+def _from_npz(path: Path, target: str, split: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    arrays = read_npz(path)
+    for name in ("features", "targets"):
+        if name not in arrays:
+            raise SettingError(f"no array {name!r}; it has: {', '.join(arrays) or 'none'}")
+    return arrays["features"], arrays["targets"], arrays.get("splits")
+
+
+def _from_table(path: Path, target: str, split: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    table = _table(path)
+    if target not in table:
+        raise SettingError(f"{unknown('column of targets', target, map(str, table.columns))} (--target)")
+    features = table.drop(columns=[name for name in (target, split) if name in table])
+    for name in features:
+        if features[name].dtype.kind not in "biuf":
+            raise SettingError(
+                f"the column {name!r} has text, {str(features[name].iloc[0])!r} in its first row; drop it, or encode "
+                "it as numbers"
+            )
+    targets = table[target]
+    if targets.isna().any():
+        raise SettingError(f"the column {target!r} is empty in {targets.isna().sum()} of {len(table)} rows; drop them")
+    values = targets.to_numpy()
+    if values.dtype.kind not in "biuf":
+        values = targets.astype(str).to_numpy(np.str_)
+    splits = table[split].astype(str).to_numpy(np.str_) if split in table else None
+    return features.to_numpy(np.float64), values, splits
+
+
+def _table(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    try:
+        table: pd.DataFrame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    # Errors of the parsers, and of Parquet's library, are of all these kinds.
+    except (ValueError, TypeError, LookupError, OSError) as error:
+        line = str(error).partition("\n")[0]
+        raise SettingError(f"{path} cannot be read: {line}") from None
+    if table.empty:
+        raise SettingError("no rows, or no columns")
+    return table
+
+
+def _check_shapes(features: np.ndarray, targets: np.ndarray, splits: np.ndarray | None) -> None:
+    if features.ndim != 2 or 0 in features.shape:
+        raise SettingError(f"features have shape {features.shape}; expected (rows, columns), none of them 0")
+    for name, array in (("targets", targets), ("splits", splits)):
+        if array is not None and array.shape != features.shape[:1]:
+            raise SettingError(
+                f"features have {len(features)} rows and {name} shape {array.shape}; expected one per row"
+            )
+
+
+def _named_splits(splits: np.ndarray) -> np.ndarray:
+    """The parts by their own names; a mistyped one, and a part without rows, is an error."""
+    known = {word: part for part, words in WORDS.items() for word in words}
+    found = np.array([known.get(_word(value), "") for value in splits])
+    strange = np.flatnonzero(found == "")
+    if len(strange):
+        row = int(strange[0])
+        raise SettingError(f"row {row} has the split {_word(splits[row])!r}; expected train, validation or test")
+    for part in PARTS:
+        if part not in found:
+            raise SettingError(f"no row has the split {part!r}; the validation rows choose, and the test rows judge")
+    return found
+
+
+def _word(value: Any) -> str:
+    return str(int(value) if isinstance(value, float | np.floating) and value == int(value) else value).strip().lower()
+
+
+def _random_splits(num_rows: int, seed: int) -> np.ndarray:
+    counts = {part: int(share * num_rows) for part, share in SHARES.items()}
+    if min(counts.values()) < 1:
+        raise SettingError(f"{num_rows} rows are too few to be split into train, validation and test")
+    counts["train"] += num_rows - sum(counts.values())
+    return np.random.default_rng(seed).permutation(np.repeat(list(counts), list(counts.values())))

@@ -1,0 +1,255 @@
+"""A problem out of anybody's features: one stochastic layer on what a frozen network makes of its inputs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from implementations.infrastructure.errors import SettingError
+from implementations.settings import MAX_FULL_CURVATURE
+from implementations.tasks import at_mode, problem
+from implementations.tasks.likelihoods import find_likelihood
+from metrics.predictive import predictive
+
+#: Real numbers that are all whole, and no more than so many different ones, are taken for classes.
+MOST_REAL_CLASSES = 20
+
+#: Features and targets of a part of the data.
+Part = tuple[Any, Any]
+
+
+class Prediction(NamedTuple):
+    """The predictive distribution at some points.
+
+    Classes: ``mean`` (n, K) are their probabilities, in the order of ``Problem.classes``, and ``sd`` is how much they
+    differ between draws. Regression: ``mean`` and ``sd`` (n,) are those of a new observation, its noise included.
+    """
+
+    mean: np.ndarray
+    sd: np.ndarray
+
+
+def _nothing() -> np.ndarray:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(problem.Problem):
+    """A problem, and how features and targets as their owner has them get into it."""
+
+    #: Columns of the given features that are used, and their mean and sd over the training points.
+    columns: np.ndarray = field(default_factory=_nothing)
+    centre: np.ndarray = field(default_factory=_nothing)
+    scale: np.ndarray = field(default_factory=_nothing)
+    #: The classes as their owner calls them, in the order of the outputs; none in a regression.
+    classes: np.ndarray = field(default_factory=_nothing)
+    #: Mean and sd of the training targets of a regression.
+    target_centre: float = 0.0
+    target_scale: float = 1.0
+
+    @classmethod
+    def from_features(
+        cls,
+        features: Any,
+        targets: Any,
+        *,
+        validation: Part | None = None,
+        test: Part | None = None,
+        likelihood: str | None = None,
+        noise_sd: float | None = None,
+        prior_scale: float = 1.0,
+        name: str = "own",
+        tell: Callable[[str], object] = lambda notice: None,
+    ) -> Self:
+        """One stochastic layer on features (N, d), with its mode found; arrays of any library.
+
+        Features are standardised by the training points, so that a prior of sd ``prior_scale`` on every weight means
+        the same for all of them; so are the targets of a regression, whose noise is that of a least-squares fit unless
+        ``noise_sd`` tells it. ``likelihood`` is guessed from the targets: real numbers are a regression, anything else
+        names classes. Columns that are constant over the training points say nothing; they are left out, and ``tell``
+        is told. Raises SettingError with what is wrong with the data.
+        """
+        parts = {"training": (features, targets)}
+        parts |= {} if validation is None else {"validation": validation}
+        parts |= {} if test is None else {"test": test}
+        checked = {part: _checked(part, *pair) for part, pair in parts.items()}
+        inputs, values = checked["training"]
+        columns = _varying(inputs, tell)
+        centre, scale = inputs[:, columns].mean(axis=0), inputs[:, columns].std(axis=0)
+        likelihood = likelihood or _likelihood_of(values)
+        find_likelihood(likelihood)
+        given: dict[str, Any] = {"columns": columns, "centre": centre, "scale": scale, "task": name}
+        if likelihood == "gaussian":
+            given |= _target_scaling(values)
+        else:
+            given["classes"] = _classes(checked, likelihood)
+        num_outputs = len(given["classes"]) if likelihood == "categorical" else 1
+        _check_size(len(columns), num_outputs)
+        ready = {
+            part: (
+                problem.with_bias((raw[:, columns] - centre) / scale).astype(np.float32),
+                _encoded(found, given),
+            )
+            for part, (raw, found) in checked.items()
+        }
+        if likelihood == "gaussian":
+            # Their unit is now the sd of the targets.
+            known = None if noise_sd is None else noise_sd / given["target_scale"]
+            given["noise_sd"] = _residual_sd(*ready["training"]) if known is None else known
+            if not (given["noise_sd"] > 0 and np.isfinite(given["noise_sd"])):
+                raise SettingError(f"noise_sd = {noise_sd} must be positive and finite")
+        given |= {"validation": ready.get("validation"), "test": ready.get("test"), "prior_scale": float(prior_scale)}
+        # The classes of a part need not be all of them.
+        given["layers"] = ((len(columns) + 1, num_outputs),)
+        given["map"] = np.zeros((len(columns) + 1) * num_outputs, np.float32)
+        return at_mode(cls.of(*ready["training"], likelihood=likelihood, **given))
+
+    def features_of(self, features: Any) -> np.ndarray:
+        """Features as their owner has them (n, d) in the form of this problem's."""
+        inputs = _matrix("new", features)
+        if not len(self.columns):
+            return inputs.astype(np.float32)
+        if inputs.shape[1] <= self.columns.max():
+            raise SettingError(f"new features have {inputs.shape[1]} columns, the training features had more")
+        scaled = (inputs[:, self.columns] - self.centre) / self.scale
+        return problem.with_bias(scaled).astype(np.float32)
+
+    def predict(self, draws: np.ndarray, features: Any) -> Prediction:
+        """The mixture over ``draws`` (chains, draws, P) at new ``features`` (n, d)."""
+        inputs = self.features_of(features)
+        found = predictive(
+            lambda parameters: problem.network_outputs(parameters, inputs, self.layers),
+            draws,
+            np.zeros(len(inputs), np.float32 if self.likelihood == "gaussian" else np.int32),
+            self.likelihood,
+            self.noise_sd,
+        )
+        if self.likelihood != "gaussian":
+            return Prediction(found.mean, found.sd)
+        sd = np.sqrt(found.sd**2 + self.noise_sd**2)
+        return Prediction(self.target_centre + self.target_scale * found.mean, self.target_scale * sd)
+
+
+def _matrix(part: str, features: Any) -> np.ndarray:
+    """Features as a matrix of finite numbers, in double precision."""
+    try:
+        inputs = np.asarray(features)
+        inputs = inputs.astype(np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        # RuntimeError: a torch tensor that still wants its gradient, which says what to do.
+        raise SettingError(f"the {part} features are not numbers: {error}") from None
+    if inputs.ndim != 2 or 0 in inputs.shape:
+        raise SettingError(f"the {part} features have shape {inputs.shape}; expected (points, columns), none of them 0")
+    is_bad = ~np.isfinite(inputs)
+    if is_bad.any():
+        row, column = np.argwhere(is_bad)[0]
+        raise SettingError(
+            f"the {part} features have NaN or infinity in {is_bad.any(axis=1).sum()} of {len(inputs)} rows, the first "
+            f"in row {row}, column {column}; drop these rows or fill them"
+        )
+    return inputs
+
+
+def _checked(part: str, features: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+    inputs, values = _matrix(part, features), np.asarray(targets)
+    if values.shape != inputs.shape[:1]:
+        raise SettingError(
+            f"the {part} features have shape {inputs.shape} and the targets {values.shape}; "
+            f"expected one target per row, ({len(inputs)},)"
+        )
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise SettingError(
+            f"the {part} targets have NaN or infinity in {np.sum(~np.isfinite(values))} of {len(values)} rows, the "
+            f"first in row {row}; drop these rows"
+        )
+    if values.dtype.kind not in "biufUS":
+        raise SettingError(f"the {part} targets are of type {values.dtype}; expected numbers, or names of classes")
+    return inputs, values
+
+
+def _varying(inputs: np.ndarray, tell: Callable[[str], object]) -> np.ndarray:
+    """The columns that are not constant."""
+    is_constant = np.ptp(inputs, axis=0) == 0
+    columns = np.flatnonzero(~is_constant)
+    if not len(columns):
+        raise SettingError(f"all {inputs.shape[1]} feature columns are constant over the training points")
+    if is_constant.any():
+        constant = np.flatnonzero(is_constant)
+        listed = ", ".join(map(str, constant[:10])) + (", …" if len(constant) > 10 else "")
+        tell(f"feature columns that are constant over the training points are left out: {listed}")
+    return columns
+
+
+def _likelihood_of(targets: np.ndarray) -> str:
+    values = np.unique(targets)
+    # Classes are often kept as 0.0 and 1.0.
+    is_real = targets.dtype.kind == "f" and (len(values) > MOST_REAL_CLASSES or (values != np.round(values)).any())
+    if is_real:
+        return "gaussian"
+    return "bernoulli" if len(values) == 2 else "categorical"
+
+
+def _classes(checked: dict[str, tuple[np.ndarray, np.ndarray]], likelihood: str) -> np.ndarray:
+    """The classes of the training points, which have to be those of all."""
+    classes: np.ndarray = np.unique(checked["training"][1])
+    if len(classes) < 2:
+        raise SettingError(f"all training targets are {classes[0]!r}: there is nothing to predict")
+    if likelihood == "bernoulli" and len(classes) != 2:
+        raise SettingError(f"a bernoulli likelihood has two classes, and the training targets have {len(classes)}")
+    if likelihood == "categorical" and len(classes) > len(checked["training"][1]) // 2:
+        raise SettingError(
+            f"the training targets have {len(classes)} classes in {len(checked['training'][1])} points; for a "
+            "regression on whole numbers say likelihood = 'gaussian'"
+        )
+    for part, (_, values) in checked.items():
+        strange = values[~np.isin(values, classes)]
+        if len(strange):
+            raise SettingError(
+                f"the class {strange[0]!r} is in the {part} points ({np.sum(values == strange[0])} of them) and not in "
+                "the training points; move some there, or drop it"
+            )
+    return classes
+
+
+def _target_scaling(targets: np.ndarray) -> dict[str, float]:
+    if targets.dtype.kind not in "biuf":
+        raise SettingError(
+            f"targets of type {targets.dtype} are no numbers; for classes say likelihood = 'categorical'"
+        )
+    centre, scale = float(targets.mean()), float(targets.astype(np.float64).std())
+    if scale == 0:
+        raise SettingError(f"all training targets are {targets[0]!r}: there is nothing to predict")
+    return {"target_centre": centre, "target_scale": scale}
+
+
+def _encoded(targets: np.ndarray, given: dict[str, Any]) -> np.ndarray:
+    """Numbers of classes, or standardised numbers."""
+    if "classes" in given:
+        return np.searchsorted(given["classes"], targets).astype(np.int32)
+    return ((targets - given["target_centre"]) / given["target_scale"]).astype(np.float32)
+
+
+def _check_size(num_columns: int, num_outputs: int) -> None:
+    num_parameters = (num_columns + 1) * num_outputs
+    if num_parameters > MAX_FULL_CURVATURE:
+        most = MAX_FULL_CURVATURE // num_outputs - 1
+        raise SettingError(
+            f"{num_columns} feature columns and {num_outputs} outputs make {num_parameters} parameters; chains on one "
+            f"layer have at most {MAX_FULL_CURVATURE}: give {most} columns or fewer, such as the first principal "
+            "components (--components)"
+        )
+
+
+def _residual_sd(features: np.ndarray, targets: np.ndarray) -> float:
+    """sd of what a least-squares fit leaves, with as many degrees of freedom less as it has parameters."""
+    inputs = features.astype(np.float64)
+    weights, _, rank, _ = np.linalg.lstsq(inputs, targets.astype(np.float64), rcond=None)
+    free = len(targets) - int(rank)
+    if free < 1:
+        raise SettingError(
+            f"{len(targets)} training points and {features.shape[1]} parameters leave nothing to tell the noise by; "
+            "give noise_sd"
+        )
+    return float(np.sqrt(np.sum(np.square(targets - inputs @ weights)) / free))

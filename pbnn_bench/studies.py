@@ -1,0 +1,95 @@
+"""``pbnn-bench run``, ``report`` and ``ui``: what ``make`` does for a checkout, from any folder."""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from implementations.infrastructure.errors import SettingError, unknown
+from pbnn_bench import packages
+from workflows.grid import describe, load_study
+from workflows.steps import report as report_step
+
+STUDIES = packages.folder() / "workflows" / "studies"
+
+
+def find_study(name: str) -> Path:
+    """The file of a study: a path, or the name of one that comes with the suite."""
+    if Path(name).is_file():
+        return Path(name)
+    own = STUDIES / f"{name}.yaml"
+    if own.is_file():
+        return own
+    if name.endswith((".yaml", ".yml")):
+        raise SettingError(f"no file {name}")
+    raise SettingError(unknown("study", name, sorted(path.stem for path in STUDIES.glob("*.yaml"))))
+
+
+def run(argv: Sequence[str], program: str) -> int:
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="Run a study with Snakemake, in the current folder; what is there already is not made again.",
+        epilog="Other arguments go to Snakemake, as in: pbnn-bench run smoke --keep-going",
+    )
+    parser.add_argument("study", metavar="STUDY", help="a study's name (`list studies`), or a file of your own")
+    parser.add_argument("--dry-run", "-n", action="store_true", help="check the study and say what would be run")
+    parser.add_argument("--cores", default="all", help="processors to use (default: %(default)s)")
+    arguments, others = parser.parse_known_args(argv)
+    path = find_study(arguments.study)
+    # Before Snakemake, which answers a file that it cannot read with a traceback.
+    print(describe(load_study(path)), flush=True)
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(packages.folder() / "Snakefile")]
+    command += ["--cores", arguments.cores, *others, "--configfile", str(path)]
+    return subprocess.run(command + ["--dry-run"] * arguments.dry_run, env=_environment(), check=False).returncode
+
+
+def _environment() -> dict[str, str]:
+    """That of a process which has to find the suite's packages too."""
+    paths = [str(packages.folder()), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "MLFLOW_DISABLE_TELEMETRY": "true"}
+
+
+def report(argv: Sequence[str], program: str) -> int:
+    parser = argparse.ArgumentParser(prog=program, description="Render the report of a study from its results.")
+    parser.add_argument("study", metavar="STUDY", help="a study's name, or its file")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of all results (%(default)s)")
+    arguments = parser.parse_args(argv)
+    path = find_study(arguments.study)
+    folder = arguments.results / load_study(path).name
+    if not (folder / "summary.csv").is_file():
+        raise SettingError(f"{folder} has no summary.csv; run the study first: pbnn-bench run {arguments.study}")
+    code = report_step.main(["--study", str(path), "--results", str(folder)])
+    if code == 0:
+        print(folder / "report.html")
+    return code
+
+
+def ui(argv: Sequence[str], program: str) -> int:
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="Show the tracked runs in MLflow's pages, on this machine only.",
+        epilog="MLFLOW_TRACKING_URI selects another store, as it does for a study. Other arguments go to `mlflow ui`.",
+    )
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of all results (%(default)s)")
+    arguments, others = parser.parse_known_args(argv)
+    uri, database = os.environ.get("MLFLOW_TRACKING_URI", ""), arguments.results / "mlflow.db"
+    if uri.startswith("http"):
+        print("the server at MLFLOW_TRACKING_URI has the pages: open that address")
+        return 0
+    if not uri and not database.exists():
+        raise SettingError(
+            f"no runs are tracked yet: {database} does not exist; run a study first: pbnn-bench run smoke"
+        )
+    print("choose a study, then 'Means over seeds' in the menu Views; Ctrl-C ends it", flush=True)
+    # The address goes by the environment: a database's password is not shown.
+    environment = _environment() | {
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "MLFLOW_BACKEND_STORE_URI": uri or f"sqlite:///{database}",
+    }
+    command = [sys.executable, "-m", "mlflow", "ui", "--host", "127.0.0.1", "--workers", "1", *others]
+    try:
+        return subprocess.run(command, env=environment, check=False).returncode
+    except KeyboardInterrupt:
+        return 0

@@ -1,0 +1,43 @@
+"""Temperature scaling: one number, fitted on the validation points, that makes a trained network less or more sure.
+
+    classes       p(y | x) = softmax(f(x) / T)_y          (Guo, Pleiss, Sun and Weinberger 2017)
+    regression    p(y | x) = N(y; f(x), (T sigma)^2)
+
+T minimises the negative log likelihood of the validation points. Because f is linear in the parameters of the last
+layer, a softmax at temperature T is the softmax of the parameters divided by T: one draw, and no chain.
+"""
+
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+from scipy import optimize
+
+from implementations.tasks.likelihoods import find_likelihood
+from implementations.tasks.problem import Problem, network_outputs
+
+#: Temperatures from a twentieth to twenty; a network that needs more is no classifier.
+RANGE = np.log(20)
+
+P = TypeVar("P", bound=Problem)
+
+
+def fit_temperature(problem: Problem) -> float:
+    """T of the network at its mode."""
+    outputs = network_outputs(problem.map.astype(np.float64), problem.validation_features, problem.layers)
+    targets = problem.validation_targets
+    if problem.likelihood == "gaussian":
+        return float(np.sqrt(np.mean(np.square(targets - outputs[:, 0]))) / problem.noise_sd)
+    loss = find_likelihood(problem.likelihood).loss_and_residuals
+
+    def validation_loss(log_temperature: float) -> float:
+        return loss(outputs / np.exp(log_temperature), targets, problem.noise_sd)[0]
+
+    return float(np.exp(optimize.minimize_scalar(validation_loss, bounds=(-RANGE, RANGE), method="bounded").x))
+
+
+def at_temperature(problem: P, temperature: float) -> tuple[P, np.ndarray]:
+    """The problem and the one draw (1, 1, P) that predict as the trained network does at this temperature."""
+    if problem.likelihood == "gaussian":
+        return replace(problem, noise_sd=temperature * problem.noise_sd), problem.map[None, None]
+    return problem, problem.map[None, None] / np.float32(temperature)

@@ -1,0 +1,250 @@
+"""The columns of ``summary.csv`` and ``summary.parquet``: every one, in order, with its kind and meaning.
+
+A cell is empty where the method has no such setting, where the task has no such metric, and where a run did not end
+well: ``status`` and ``reason`` say which. ``python -m records.columns`` prints the table.
+"""
+
+from typing import NamedTuple
+
+from implementations.infrastructure.provenance import PACKAGES
+from implementations.settings import SETTINGS
+from metrics.seeds import DISTANCE, POSITIVE, RATE
+
+#: Kinds of column, and how pandas keeps them: each can be empty.
+KINDS = {"text": "string", "count": "Int64", "number": "float64", "flag": "boolean"}
+
+
+class Column(NamedTuple):
+    """What stands in a column."""
+
+    kind: str
+    meaning: str
+    #: Which values it can have, as ``metrics.seeds.bounded`` calls them; any where nothing is said.
+    values: str = ""
+
+
+def _deviation(name: str, meaning: str, values: str = DISTANCE) -> dict[str, Column]:
+    """A deviation from the reference, and what it takes to believe it (metrics.fidelity.Deviation)."""
+    return {
+        name: Column("number", meaning, values),
+        f"{name}_mc": Column("number", f"Monte Carlo error of {name}, of run and reference together", POSITIVE),
+        f"{name}_resolved": Column("flag", f"is {name} more than two Monte Carlo errors from no deviation?"),
+    }
+
+
+def _rate(name: str, meaning: str) -> dict[str, Column]:
+    return {
+        name: Column("number", meaning, RATE),
+        f"{name}_low": Column("number", f"lower end of the 95 % interval of {name}", RATE),
+        f"{name}_high": Column("number", f"upper end of the 95 % interval of {name}", RATE),
+    }
+
+
+def _setting(name: str) -> Column:
+    # A weight may be a word or a number, and a column has one type.
+    kind = "text" if name == "weight" else {int: "count", float: "number", str: "text"}[SETTINGS[name].kind]
+    return Column(kind, SETTINGS[name].help)
+
+
+COLUMNS: dict[str, Column] = {
+    # Which run
+    "study": Column("text", "name of the study"),
+    "run": Column("text", "folder of the run below results/<study>/runs"),
+    "variant": Column("text", "the task and what departs from its usual form: regression, regression-all-laplace"),
+    "label": Column("text", "the method and the settings that the study gives to this run"),
+    "task": Column("text", "task"),
+    "stochastic": Column("text", "layers that are sampled: last or all"),
+    "prior": Column("text", "prior of every parameter: gaussian or laplace"),
+    "prior_scale": Column("number", "sd of the gaussian prior, b of the laplace"),
+    "method": Column("text", "method"),
+    "method_label": Column("text", "what figures and text call the method"),
+    "method_exactness": Column("text", "is its target what the chain samples? exact, conditional or biased"),
+    "method_acceptance": Column("text", "rule of acceptance; always where every move is made"),
+    "method_is_minibatch": Column("flag", "does the cost of a step stay the same when the data grow?"),
+    "method_colour": Column("text", "its colour in figures"),
+    "method_source": Column("text", "file or module of a method that is not the suite's"),
+    "backend": Column("text", "library and device"),
+    "seed": Column("count", "of data, network, start points and chains"),
+    # What came of it
+    "status": Column("text", "ok, diverged, skipped, failed, or missing where the run has not been made"),
+    "reason": Column("text", "why the status is not ok"),
+    "warning": Column("text", "what to know before believing it: a far anchor, much noise, chains that do not move"),
+    # Settings
+    **{name: _setting(name) for name in SETTINGS},
+    "tuned_settings": Column("text", "settings that the study leaves to a pilot run; their columns have what it chose"),
+    "own_settings": Column("text", "settings that only this method has: friction=0.2"),
+    # The target
+    "target_weight": Column("number", "w of the target as a number"),
+    "num_points": Column("count", "N, training points"),
+    "num_epochs": Column("count", "passes over the data that trained the network, where they are not the task's own"),
+    "fresh_points": Column("count", "points drawn anew for the chains to read, where those of the task are not read"),
+    "num_parameters": Column("count", "P, stochastic parameters"),
+    # The sampler
+    "num_draws": Column("count", "draws kept of each chain"),
+    "acceptance_rate": Column("number", "share of accepted moves", RATE),
+    "mean_variance": Column("number", "mean of the estimated variance of the loss difference", POSITIVE),
+    "r_hat": Column(
+        "number", "largest rank-normalised split R-hat of predictions at probes and of the log likelihood", POSITIVE
+    ),
+    "ess_bulk_min": Column(
+        "number", "smallest bulk effective sample size of these quantities, over all chains", POSITIVE
+    ),
+    "ess_bulk_median": Column("number", "their median bulk effective sample size", POSITIVE),
+    "ess_tail_min": Column("number", "their smallest tail effective sample size", POSITIVE),
+    "ess_tail_median": Column("number", "their median tail effective sample size", POSITIVE),
+    "convergence_note": Column("text", "what R-hat and ESS leave out, or why they are undefined"),
+    # Predictions at the test points
+    "accuracy": Column("number", "classes: share of test points whose most probable class is right", RATE),
+    "nll": Column("number", "mean of -log p(y | x) of the test points, in nats"),
+    "brier": Column("number", "classes: Brier score, from 0 to 2", DISTANCE),
+    "rmse": Column("number", "regression: root mean squared error of the predictive mean", POSITIVE),
+    "crps": Column("number", "regression: mean continuous ranked probability score", POSITIVE),
+    # Calibration
+    "ece": Column(
+        "number", "expected calibration error: classes in 15 bins, regression over 19 coverage levels", DISTANCE
+    ),
+    "ece_equal_mass": Column("number", "classes: the same in 15 bins of equally many points", DISTANCE),
+    "confidence_gap": Column("number", "confidence - accuracy, or nominal - observed coverage; + is overconfident"),
+    "ece_by_chance": Column(
+        "number", "ece that chance alone gives a calibrated model, from test sets drawn anew", DISTANCE
+    ),
+    "validation_ece": Column("number", "ece on the validation points, for choosing batch_size", DISTANCE),
+    "validation_confidence_gap": Column("number", "confidence_gap on the validation points"),
+    # Fidelity to the run's own target
+    "reference_kind": Column("text", "closed_form, gold_standard, none, or failed"),
+    "reference_usable": Column("flag", "is the reference fit for claims? if not, what compares with it is empty"),
+    "reference_reason": Column("text", "why it is not"),
+    "reference_r_hat": Column("number", "R-hat of the reference", POSITIVE),
+    "reference_ess": Column("number", "bulk effective sample size of the reference; empty for a closed form", POSITIVE),
+    **_deviation("mean_error", "RMS error of the predictive mean, in units of the reference's predictive sd"),
+    "squared_bias": Column(
+        "number", "square of mean_error with its Monte Carlo part taken off, from chain to chain; below 0 by chance"
+    ),
+    **_deviation(
+        "point_error", "the same, each prediction in units of its own sd: a mean that is off where it is sure"
+    ),
+    **_deviation("sd_ratio", "predictive sd over the reference's; 1 is right", POSITIVE),
+    **_deviation("sliced_w2", "sliced 2-Wasserstein distance of the parameters, in units of the reference's sd"),
+    **_deviation("total_variation", "classes: mean total variation from the reference's probabilities, 0 to 1"),
+    "agreement": Column("number", "classes: share of test points with the reference's most probable class", RATE),
+    # Cost
+    "wall_clock_s": Column("number", "seconds of sampling, all chains on one thread", POSITIVE),
+    "cpu_s": Column("number", "processor seconds of sampling", POSITIVE),
+    "warmup_s": Column("number", "seconds of warm-up", POSITIVE),
+    "tuning_s": Column("number", "seconds of the pilot run for settings that are auto", POSITIVE),
+    "tuning_evaluations": Column("count", "its likelihoods and gradients of single data points", POSITIVE),
+    "compile_s": Column(
+        "number",
+        "seconds of compilation, or of looking it up in the cache; about 0 where its process had the code already",
+        POSITIVE,
+    ),
+    "has_compilation_cache": Column("flag", "was there a cache that compilation could be looked up in?"),
+    "peak_memory_mb": Column("number", "largest resident memory of its process while it sampled, in MiB", POSITIVE),
+    "likelihood_evaluations": Column("count", "likelihoods of single data points, over all chains", POSITIVE),
+    "gradient_evaluations": Column("count", "gradients of single data points, over all chains", POSITIVE),
+    "data_fraction": Column("number", "evaluations of a step as a share of one pass over the data", POSITIVE),
+    "ess_per_second": Column("number", "ess_bulk_min per second of sampling", POSITIVE),
+    "ess_per_million_likelihoods": Column("number", "ess_bulk_min per million likelihood evaluations", POSITIVE),
+    "ess_per_million_gradients": Column("number", "ess_bulk_min per million gradient evaluations", POSITIVE),
+    # The decision audit
+    "audit_num_steps": Column("count", "audited steps: the exact full-data decision beside the method's own"),
+    **_rate("audit_wrong_accepts", "share of audited steps accepted against the exact rule"),
+    **_rate("audit_wrong_rejects", "share of audited steps rejected against the exact rule"),
+    "audit_acceptance": Column("number", "mean acceptance probability of the method on audited steps", RATE),
+    "audit_exact_acceptance": Column("number", "that of the exact rule on the same proposals", RATE),
+    "audit_lost_to_penalty": Column("number", "acceptance the same differences would have without penalty, minus it"),
+    "audit_variance_ratio_mean": Column(
+        "number", "estimated over true variance of the loss difference, mean", POSITIVE
+    ),
+    "audit_variance_ratio_median": Column("number", "median", POSITIVE),
+    "audit_variance_ratio_low": Column("number", "5 % quantile", POSITIVE),
+    "audit_variance_ratio_high": Column("number", "95 % quantile", POSITIVE),
+    "audit_noise_mean": Column(
+        "number", "mean of the loss difference's noise over its true sd; the penalty asks for 0"
+    ),
+    "audit_noise_sd": Column("number", "its sd; the penalty asks for 1", POSITIVE),
+    "audit_noise_skewness": Column("number", "its skewness"),
+    "audit_noise_excess_kurtosis": Column("number", "its excess kurtosis"),
+    "audit_noise_normality_distance": Column(
+        "number", "largest error of a probability if it is taken for N(0, 1)", RATE
+    ),
+    "audit_noise_normality_p_value": Column("number", "Kolmogorov-Smirnov test of N(0, 1)", RATE),
+    "audit_delta_skewness": Column(
+        "number", "skewness of the loss difference over all its mini-batches, RMS over audited moves", POSITIVE
+    ),
+    "audit_delta_excess_kurtosis": Column("number", "its excess kurtosis, RMS over audited moves", POSITIVE),
+    "audit_spread_variance": Column("number", "sd of the true variance over audited moves, over its mean", POSITIVE),
+    "audit_spread_noise": Column("number", "sd of estimated over true variance, over its mean", DISTANCE),
+    "audit_mean_points": Column("number", "mean number of points a decision looked at, where that varies", POSITIVE),
+    "audit_balance_residual": Column(
+        "number", "log of how much too often moves go uphill, from mini-batches redrawn both ways; 0 is balance"
+    ),
+    "audit_balance_residual_mc": Column("number", "its standard error", POSITIVE),
+    # Provenance
+    "started_at": Column("text", "UTC, ISO 8601"),
+    "ended_at": Column("text", "UTC, ISO 8601"),
+    "git_commit": Column("text", "commit of the code that ran"),
+    "git_is_dirty": Column("flag", "did the code differ from that commit?"),
+    "problem_sha256": Column("text", "checksum of the data, MAP and curvature that the chains saw"),
+    "cpu": Column("text", "model of the processor"),
+    "num_cpus": Column("count", "processors of the machine"),
+    "system": Column("text", "operating system and architecture"),
+    "device": Column("text", "what the backend ran on: cpu or gpu"),
+    **{f"version_{name}": Column("text", f"version of {name}") for name in ("python", *PACKAGES)},
+}
+
+#: What reports compute from the columns of a row (``records.setting``).
+DERIVED: dict[str, Column] = {
+    "ess_per_million_evaluations": Column(
+        "number", "ess_bulk_min per million likelihood and gradient evaluations", POSITIVE
+    ),
+    "evaluations_per_draw": Column("number", "likelihood and gradient evaluations for an effective draw", POSITIVE),
+    "seconds_per_draw": Column("number", "seconds of sampling for an effective draw", POSITIVE),
+    "seconds_to_400": Column(
+        "number", "seconds of tuning and warm-up, and of sampling for 400 effective draws", POSITIVE
+    ),
+    "step_microseconds": Column("number", "microseconds of sampling for a step of one chain", POSITIVE),
+    "log_step_seconds": Column("number", "logarithm of the seconds for a step of one chain"),
+    "log_step_evaluations": Column("number", "logarithm of the evaluations for a step of one chain"),
+    "log_step_cpu": Column("number", "logarithm of the processor seconds for a step of one chain"),
+    "ess_per_step": Column("number", "ess_bulk_min per step of all chains", POSITIVE),
+    "log_skewness": Column("number", "logarithm of audit_delta_skewness"),
+    "variance_dominance": Column("number", "audit_spread_variance - audit_spread_noise"),
+    "sd_error": Column("number", "distance of sd_ratio from 1", DISTANCE),
+    "log_variance": Column("number", "logarithm of mean_variance"),
+    "acceptance_cost": Column("number", "audit_exact_acceptance - audit_acceptance"),
+    "acceptance_kept": Column("number", "audit_acceptance over audit_exact_acceptance", POSITIVE),
+    "acceptance_in_theory": Column(
+        "number", "2 Phi(-sigma / 2), of normal noise of variance mean_variance where all losses are equal", RATE
+    ),
+}
+#: What a run costs does not depend on its draws, so it counts whether or not the chains have converged.
+WITHOUT_DRAWS = frozenset(
+    [
+        "wall_clock_s",
+        "cpu_s",
+        "warmup_s",
+        "tuning_s",
+        "tuning_evaluations",
+        "compile_s",
+        "has_compilation_cache",
+        "peak_memory_mb",
+        "likelihood_evaluations",
+        "gradient_evaluations",
+        "data_fraction",
+        "step_microseconds",
+        "log_step_seconds",
+        "log_step_cpu",
+        "log_step_evaluations",
+    ]
+)
+
+
+def main() -> None:
+    width = max(map(len, COLUMNS))
+    for name, column in COLUMNS.items():
+        print(f"{name:{width}}  {column.kind:6}  {column.meaning}")
+
+
+if __name__ == "__main__":
+    main()

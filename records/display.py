@@ -1,0 +1,145 @@
+"""How settings and numbers are written, the same in figures, tables, captions, MLflow and logs."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from metrics.seeds import Estimate
+from records.methods import facts_of
+from records.setting import Setting, own_departures
+
+#: Settings by the letters of the paper.
+SYMBOLS = {"batch_size": "n", "num_batches": "M", "step_size": "η"}
+WEIGHTS = {"data": "N", "batch": "n"}
+VARIANCES = {
+    "oracle": "σ² known",
+    "points": "σ² from points",
+    "points_infinite": "σ² from points, N infinite",
+    "single": "σ² for one batch",
+    "single_finite": "σ² for one batch, N finite",
+    "literal": "σ² to the letter",
+    "batches": "σ² from batches",
+    "batches_finite": "σ² from batches, N finite",
+}
+PRECONDITIONERS = {"none": "C=I", "diagonal": "C diagonal", "full": "C full"}
+#: Settings that a name leaves out as long as no other setting has the same name.
+LENGTHS = {
+    "num_steps": "steps",
+    "num_warmup": "warm-up steps",
+    "thin": "steps per draw",
+    "chains": "chains",
+    "dtype": "",
+}
+#: A number this close to 0 is what rounding left of it.
+ROUNDING = 1e-12
+
+
+def method_name(method: str) -> str:
+    """What readers call a method."""
+    return facts_of(method).label
+
+
+def format_settings(setting: Setting, *without: str) -> str:
+    """``n=5, M=5, η=0.034``, and what departs from the method's defaults."""
+    usual = {name: one.default for name, one in facts_of(setting["method"]).settings.items()}
+    parts = {name: format_setting(setting, name) for name in SYMBOLS if setting[name] is not None}
+    if setting["weight"] != usual.get("weight"):
+        parts["weight"] = f"w={WEIGHTS.get(setting['weight'], setting['weight'])}"
+    if setting["variance"] != usual.get("variance"):
+        # A method of somebody else may have estimators of its own.
+        parts["variance"] = VARIANCES.get(setting["variance"], f"variance={setting['variance']}")
+    if setting["preconditioner"] != "full":
+        parts["preconditioner"] = PRECONDITIONERS[setting["preconditioner"]]
+    if own := own_departures(setting):
+        parts["own_settings"] = ", ".join(own)
+    if setting["decay"]:
+        parts["decay"] = f"γ={format_given(setting['decay'])}"
+    return ", ".join(text for name, text in parts.items() if name not in without)
+
+
+def format_setting(setting: Setting, name: str) -> str:
+    """``n=5``"""
+    return f"{SYMBOLS[name]}={format_given(setting[name], 2)}"
+
+
+def format_given(value: float, digits: int = 6) -> str:
+    """A number that somebody chose: without the zeros that say how exact a measured one is."""
+    text = format_number(value, digits)
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+def format_name(setting: Setting, *without: str) -> str:
+    """``PBNN n=5, M=5, η=0.034``"""
+    return f"{method_name(setting['method'])} {format_settings(setting, *without)}".rstrip()
+
+
+def distinct_settings(settings: Iterable[Setting]) -> dict[Setting, str]:
+    """``format_settings`` of each, with the lengths of its chains where two of a study would be alike."""
+    alike: dict[tuple[str, ...], list[Setting]] = defaultdict(list)
+    for setting in settings:
+        alike[setting["variant"], setting["method"], setting["backend"], format_settings(setting)].append(setting)
+    found = {}
+    for (*_, text), members in alike.items():
+        differing = [name for name in LENGTHS if len({one[name] for one in members}) > 1]
+        for one in members:
+            lengths = [f"{format_number(one[name])} {LENGTHS[name]}".rstrip() for name in differing]
+            found[one] = ", ".join(filter(None, [text, *lengths]))
+    return found
+
+
+def format_value(setting: Setting, column: str) -> str:
+    """A column of a setting over its seeds: ``1.02 [0.98, 1.06]``."""
+    return format_estimate(setting.estimate(column))
+
+
+def format_estimate(value: Estimate) -> str:
+    """``1.85 [1.71, 1.99]``; a single seed has no interval."""
+    mean, interval = estimate_parts(value)
+    return f"{mean} {interval or f'({value.num_seeds} seed)'}" if value.mean is not None else "no value"
+
+
+def estimate_parts(value: Estimate) -> tuple[str, str]:
+    """The mean and ``[low, high]``, which is empty without an interval, to the digits that its width deserves."""
+    if value.mean is None or value.low is None or value.high is None:
+        return format_number(value.mean), ""
+    ends = (value.low, value.high)
+    width = value.high - value.low
+    if width <= ROUNDING * max(1.0, abs(value.mean)):
+        return format_number(value.mean), "[{}, {}]".format(*map(format_number, ends))
+    decimals = 1 - math.floor(math.log10(width))
+    mean, low, high = (_fixed(number, decimals) for number in (value.mean, *ends))
+    return mean, f"[{low}, {high}]"
+
+
+def _fixed(number: float, decimals: int) -> str:
+    """So many decimals, or two digits where these would make a 0 of what is none."""
+    text = f"{number:,.{max(0, decimals)}f}"
+    is_lost = decimals > 6 or not any(digit in text for digit in "123456789")
+    return format_number(number, 2) if is_lost else _with_minus(text)
+
+
+def format_number(value: Any, digits: int = 3) -> str:
+    """So many significant digits, or all of a count: ``0.0123``, ``1,234``, ``1.2e−5``; a dash for none."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return _with_minus(f"{value:,}")
+    if value is None or math.isnan(value):
+        return "–"
+    value = float(value)
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if abs(value) < ROUNDING:
+        return "0"
+    if abs(value) < 1e-4:
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+        return _with_minus(f"{mantissa}e{int(exponent)}")
+    if abs(value) >= 10**digits:
+        return _with_minus(f"{value:,.0f}")
+    return _with_minus(f"{value:,.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}")
+
+
+def _with_minus(text: str) -> str:
+    return text.replace("-", "−")

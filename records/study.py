@@ -1,0 +1,86 @@
+"""A study's results as reports read them: the summary, and the files of a run where a figure needs them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from implementations.infrastructure.files import Damaged, read_npz
+from implementations.tasks.problem import Problem
+from records.failures import load_problem, load_reference
+from records.layout import problem_path, reference_path, run_folder
+from records.methods import learn
+from records.reference import Reference
+from records.setting import Row, Setting, plain_rows, settings_of
+from records.summary import table_of
+
+
+@dataclass(frozen=True, eq=False)
+class StudyResults:
+    """The folder ``results/<study>`` and its summary, one row per run (``records.columns`` explains the columns)."""
+
+    folder: Path
+    summary: pd.DataFrame
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        learn(self.summary)
+
+    @classmethod
+    def load(cls, folder: Path, description: str = "") -> Self:
+        """The results in a folder; a published one has its summary as CSV only."""
+        parquet = folder / "summary.parquet"
+        path = parquet if parquet.exists() else folder / "summary.csv"
+        try:
+            table = pd.read_parquet(path) if path == parquet else table_of(pd.read_csv(path, low_memory=False))
+            return cls(folder, table, description)
+        except FileNotFoundError:
+            raise
+        # Errors of the Parquet library are of either kind.
+        except (ValueError, TypeError, LookupError, OSError) as error:
+            line = str(error).partition("\n")[0]
+            raise Damaged(f"{path} is damaged: {line}; remove it, and the same command makes it again") from None
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The rows of the summary in plain values."""
+        return plain_rows(self.summary)
+
+    @cached_property
+    def all_settings(self) -> list[Setting]:
+        """Every setting on every backend, in the order of the study."""
+        return settings_of(self.rows)
+
+    def settings(self, **wanted: Any) -> list[Setting]:
+        """The settings whose columns have these values; a list stands for any of its values."""
+        lists = {name: value if isinstance(value, list) else [value] for name, value in wanted.items()}
+        return [one for one in self.all_settings if all(one[name] in values for name, values in lists.items())]
+
+    def ran(self, **wanted: Any) -> list[Setting]:
+        """Those of ``settings`` with a run that ended well."""
+        return [one for one in self.settings(**wanted) if one.ok]
+
+    @property
+    def variants(self) -> list[str]:
+        """The tasks of the study and their variants, in its order."""
+        return list(dict.fromkeys(self.summary["variant"]))
+
+    def curves(self, run: str) -> dict[str, np.ndarray]:
+        """Reliability curves of a run, and its predictions where inputs have one dimension (workflows.evaluation)."""
+        return read_npz(run_folder(self.folder, run) / "curves.npz")
+
+    def problem(self, row: Mapping[Any, Any]) -> Problem:
+        """The problem that a row's run worked on."""
+        return load_problem(problem_path(self.folder, row["variant"], row["seed"]))
+
+    def reference(self, row: Mapping[Any, Any]) -> Reference | str:
+        """The right answer for a row's own target, or why there is none."""
+        return load_reference(reference_path(self.folder, row["variant"], row["target_weight"], row["seed"]))

@@ -1,0 +1,140 @@
+"""Where the processor time of a study went, from the records of its own processes.
+
+    python -m records.usage results/paper
+
+prints it. Every step adds a line to ``usage.log`` in the study's folder when it ends, well or not; a process that was
+killed adds none.
+"""
+
+import argparse
+import json
+import resource
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+Usage = dict[str, Any]
+
+#: Kinds of work, and the steps whose time counts as that, but for what they name themselves.
+WORK = {
+    "sampling": "warm-up and steps of the chains",
+    "compilation": "compiled loops, or looking them up in the cache",
+    "imports": "starting processes, and their libraries",
+    "audit": "checking decisions against all the data, with the compilation of that",
+    "files": "building samplers, the first state of chains, reading and writing",
+    "networks": "data, training, modes and curvature",
+    "references": "closed forms and gold standards",
+    "evaluation": "metrics and curves",
+    "summary": "one row per run",
+    "tracking": "MLflow",
+    "report": "figures, tables, claims and the page",
+    "snakemake": "reading the study, choosing and starting jobs",
+}
+#: What is left of a step's time when the phases it names are taken away.
+REST = {
+    "sample": "files",
+    "network": "networks",
+    "reference": "references",
+    "evaluate": "evaluation",
+    "track": "tracking",
+}
+
+
+class Meter:
+    """Seconds of the phases that a step names, by the names of WORK."""
+
+    def __init__(self) -> None:
+        # Before this line there was Python itself, and what the step imports at its top.
+        self.phases = {"imports": time.process_time()}
+
+    def add(self, phase: str, seconds: float) -> None:
+        self.phases[phase] = self.phases.get(phase, 0.0) + seconds
+
+    @contextmanager
+    def clock(self, phase: str) -> Iterator[None]:
+        start = time.process_time()
+        yield
+        self.add(phase, time.process_time() - start)
+
+
+@contextmanager
+def metered(results: Path, step: str, what: str = "") -> Iterator[Meter]:
+    """Add what this process has used, from its start to the end of the block, to the study's ``usage.log``."""
+    meter = Meter()
+    try:
+        yield meter
+    finally:
+        of_children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        line = {
+            "step": step,
+            "what": what,
+            "cpu_s": time.process_time(),
+            # Compilers, for the most part.
+            "children_s": of_children.ru_utime + of_children.ru_stime,
+            "phases": meter.phases,
+        }
+        # No step fails for want of it.
+        with suppress(OSError):
+            results.mkdir(parents=True, exist_ok=True)
+            with (results / "usage.log").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+
+
+def read_usage(results: Path) -> list[Usage]:
+    """The lines of a study; one that was cut short in the writing is left out."""
+    try:
+        lines = (results / "usage.log").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    return [usage for line in lines if (usage := _parsed(line)) is not None]
+
+
+def _parsed(line: str) -> Usage | None:
+    try:
+        usage = json.loads(line)
+        return usage if {"step", "cpu_s", "children_s", "phases"} <= usage.keys() else None
+    except (ValueError, AttributeError):
+        return None
+
+
+def budget(usages: Sequence[Usage]) -> dict[str, float]:
+    """Seconds of each kind of WORK, the largest first; nothing where there are no records."""
+    seconds: dict[str, float] = {}
+    for usage in usages:
+        phases: Mapping[str, float] = usage["phases"]
+        compiling: dict[str, float] = {"compilation": usage["children_s"]} if usage["step"] == "sample" else {}
+        rest = REST.get(usage["step"], str(usage["step"]))
+        parts: list[tuple[str, float]] = [
+            *phases.items(),
+            *compiling.items(),
+            (rest, usage["cpu_s"] - sum(phases.values())),
+        ]
+        for kind, more in parts:
+            seconds[kind] = seconds.get(kind, 0.0) + more
+    return dict(sorted(seconds.items(), key=lambda item: -item[1]))
+
+
+def budget_lines(seconds: Mapping[str, float]) -> list[str]:
+    """The budget as a table of text."""
+    total = sum(seconds.values())
+    lines = [f"{kind:16} {used:8.1f} s {used / total:6.1%}  {WORK.get(kind, '')}" for kind, used in seconds.items()]
+    return [*lines, f"{'all':16} {total:8.1f} s"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m records.usage", description="Where a study's time went.")
+    parser.add_argument("results", type=Path, help="the folder of its results, results/<study>")
+    arguments = parser.parse_args(argv)
+    seconds = budget(read_usage(arguments.results))
+    if not seconds:
+        print(f"{arguments.results} has no usage.log: run the study first", file=sys.stderr)
+        return 2
+    print("\n".join(budget_lines(seconds)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""What the paper says of other proposals, other schedules and other priors."""
+
+from records.display import format_estimate, format_name, format_settings, format_value
+from records.setting import Setting
+from records.study import StudyResults
+from reports.claims.bias import is_right
+from reports.claims.rules import RULES
+from reports.evidence import settings
+from reports.questions import all_hold, answers_of, lies_above, lies_below
+from reports.types import NOT_REPRODUCED, REPRODUCED, Claim, Evidence, NothingToShow, Verdict
+from reports.verdicts import Part, guarded, judge_parts, verdict
+
+
+@guarded
+def _langevin_mixes_better(study: StudyResults) -> Verdict:
+    pairs = _langevin_and_walk(study)
+    ratios = [
+        (
+            one,
+            Evidence(f"effective draws per step, {_against(one, other)}", one.ratio(other, "ess_per_step")),
+            Evidence(
+                f"effective draws per evaluation, {_against(one, other)}",
+                one.ratio(other, "ess_per_million_evaluations"),
+            ),
+        )
+        for one, other in pairs
+    ]
+    return judge_parts(
+        [Part.of(f"on {one['variant']}", lies_above(per_step, 1)) for one, per_step, _ in ratios],
+        [one for pair in pairs for one in pair],
+        numbers="; ".join(
+            f"{one['variant']}: {format_estimate(per_step.value)} times the effective draws per step, "
+            f"{format_estimate(per_evaluation.value)} times those per evaluation"
+            for one, per_step, per_evaluation in ratios
+        ),
+        conclusions={
+            REPRODUCED: "With a Langevin proposal the penalty method mixes faster than with a random walk",
+            NOT_REPRODUCED: "A Langevin proposal does not mix faster",
+        },
+        more=[per_evaluation for *_, per_evaluation in ratios],
+        alpha=RULES[15].alpha,
+    )
+
+
+def _langevin_and_walk(study: StudyResults) -> list[tuple[Setting, Setting]]:
+    """For each task the best-mixing setting of either proposal, on one target with equal mini-batches."""
+    walks = [one for one in settings(study, method="pbnn") if one["variance"] != "oracle"]
+    best: dict[str, tuple[Setting, Setting]] = {}
+    for one in sorted(settings(study, method="pbnn_mala"), key=lambda one: (-one.mean("ess_per_step"), one["label"])):
+        same = ("variant", "target_weight", "batch_size", "num_batches", "variance", "preconditioner")
+        like = [other for other in walks if all(one[name] == other[name] for name in same)]
+        if like and one["variant"] not in best:
+            best[one["variant"]] = one, max(like, key=lambda other: (other.mean("ess_per_step"), other["label"]))
+    if not best:
+        raise NothingToShow(
+            "Missing runs: no two converged settings of pbnn_mala and pbnn have the same target and n M"
+        )
+    return list(best.values())
+
+
+def _against(one: Setting, other: Setting) -> str:
+    return f"{one['variant']}, {format_name(one)} over {format_name(other)}"
+
+
+@guarded
+def _laplace_prior(study: StudyResults) -> Verdict:
+    rule = RULES[17]
+    found = settings(study, variant="regression-laplace", method="pbnn")
+    questions = [question for one in found for question in is_right(one, format_name(one), rule)]
+    numbers = "; ".join(
+        f"{format_settings(one)}: sd {format_value(one, 'sd_ratio')} of the gold standard's, mean off by "
+        f"{format_estimate(one.bias())} sd"
+        for one in found
+    )
+    return verdict(
+        questions,
+        found,
+        holds=all_hold(answers_of(questions)),
+        conclusions={
+            True: f"The penalty method samples the posterior of a Laplace prior too: {numbers}.",
+            False: f"With a Laplace prior some bias is left: {numbers}.",
+        },
+        alpha=rule.alpha,
+    )
+
+
+@guarded
+def _annealing_helps(study: StudyResults) -> Verdict:
+    found = settings(study, variant="regression", method="sgld", batch_size=5, weight="batch")
+    same = ("step_size", "preconditioner")
+    pairs = [
+        (one, other)
+        for one in found
+        for other in found
+        if one["decay"] and not other["decay"] and all(one[name] == other[name] for name in same)
+    ]
+    if not pairs:
+        raise NothingToShow("Missing runs: no SGLD with a decaying step has its like with a constant one")
+    questions = [
+        lies_below(
+            Evidence(
+                f"|sd ratio - 1| with a decaying step minus constant, {format_settings(one)}",
+                one.difference(other, "sd_error"),
+            ),
+            0,
+        )
+        for one, other in pairs
+    ]
+    numbers = "; ".join(
+        f"{format_settings(one)}: sd {format_value(one, 'sd_ratio')} of the exact one with a decaying step, "
+        f"{format_value(other, 'sd_ratio')} with a constant one"
+        for one, other in pairs
+    )
+    return verdict(
+        questions,
+        [one for pair in pairs for one in pair],
+        holds=all_hold(answers_of(questions)),
+        conclusions={
+            True: f"A step that decays takes SGLD nearer to its target: {numbers}.",
+            False: f"A step that decays does not take SGLD nearer to its target: {numbers}.",
+        },
+        alpha=RULES[18].alpha,
+    )
+
+
+SAMPLERS = (
+    Claim(
+        id=15,
+        statement="A Langevin proposal mixes faster than a random walk under the penalty.",
+        place='Section "Penalized Langevin Dynamics", equation: PBNN MH acceptance',
+        rule=RULES[15].text,
+        judge=_langevin_mixes_better,
+        registered=RULES[15],
+    ),
+    Claim(
+        id=17,
+        statement="The penalty method samples the posterior of a Laplace prior as well.",
+        place="Section on Bayesian neural networks: Gaussian and Laplace priors",
+        rule=RULES[17].text,
+        judge=_laplace_prior,
+        registered=RULES[17],
+    ),
+    Claim(
+        id=18,
+        statement="SGLD needs a step that vanishes: one that decays brings it nearer to its target.",
+        place='Appendix "SGLD, Safe Bayes and PBNN"; Section "Unadjusted Langevin Algorithm"',
+        rule=RULES[18].text,
+        judge=_annealing_helps,
+        registered=RULES[18],
+    ),
+)

@@ -1,0 +1,208 @@
+"""The posterior of all data from mini-batches: is its cost flat in N, is it right, is it fast, is it needed?"""
+
+from collections.abc import Callable, Sequence
+
+from records.display import format_estimate, format_name, method_name
+from records.setting import Row, Setting
+from records.study import StudyResults
+from reports.claims.cost import growth
+from reports.claims.rules import RULES
+from reports.evidence import CONTROLLED, by_size, ended_well, have_converged, settings
+from reports.questions import Question, all_hold, answers_of, lies_above, lies_below, lies_within
+from reports.types import Claim, Evidence, NothingToShow, Verdict
+from reports.verdicts import guarded, verdict
+
+FULL_DATA = ("full_mh", "mala", "blackjax_hmc", "blackjax_nuts")
+#: The task whose N can be chosen.
+SYNTHETIC = "logistic"
+
+
+def _widest(
+    study: StudyResults, method: str, evidence: Callable[[Setting], Sequence[Row]] = have_converged
+) -> list[Setting]:
+    """The setting of a method that ran at most N, at each of them, ascending."""
+    found = by_size(settings(study, evidence, task=SYNTHETIC, method=method))
+    if not found:
+        raise NothingToShow(f"Missing runs: no setting of {method} ran at two N on {SYNTHETIC}")
+    return max(found, key=len)
+
+
+@guarded
+def _draws_do_not_grow(study: StudyResults) -> Verdict:
+    sweeps = [_widest(study, method) for method in CONTROLLED]
+    questions = [
+        lies_below(Evidence(_grown(sweep), sweep[-1].ratio(sweep[0], "evaluations_per_draw")), RULES[21]["growth"])
+        for sweep in sweeps
+    ]
+    numbers = ", ".join(
+        f"{format_estimate(one.evidence.value)} for {method_name(sweep[0]['method'])}"
+        for one, sweep in zip(questions, sweeps, strict=True)
+    )
+    smallest, largest = (sweeps[0][end]["num_points"] for end in (0, -1))
+    return verdict(
+        questions,
+        [one for sweep in sweeps for one in sweep],
+        holds=all_hold(answers_of(questions)),
+        conclusions={
+            True: f"From N = {smallest:,} to {largest:,} an effective draw takes {numbers} times the evaluations.",
+            False: f"An effective draw takes more evaluations at N = {largest:,} than at {smallest:,}: {numbers}.",
+        },
+    )
+
+
+def _grown(sweep: Sequence[Setting]) -> str:
+    smallest, largest = sweep[0]["num_points"], sweep[-1]["num_points"]
+    name = format_name(sweep[0], "preconditioner")
+    return f"evaluations of an effective draw at N = {largest:,} over those at {smallest:,}, {name}"
+
+
+@guarded
+def _steps_do_not_grow(study: StudyResults) -> Verdict:
+    sweeps = [_widest(study, method, ended_well) for method in CONTROLLED]
+    questions = [
+        lies_below(
+            Evidence(
+                f"growth exponent of a step's processor time, {format_name(sweep[0], 'preconditioner')}",
+                growth(sweep, "log_step_cpu"),
+            ),
+            RULES[22]["flat"],
+        )
+        for sweep in sweeps
+    ]
+    numbers = "; ".join(format_estimate(one.evidence.value) for one in questions)
+    return verdict(
+        questions,
+        [one for sweep in sweeps for one in sweep],
+        holds=all_hold(answers_of(questions)),
+        conclusions={
+            True: f"The time of a step grows as N to the power of {numbers}: rows lie farther apart in memory.",
+            False: f"The time of a step grows with the data, as N to the power of {numbers}.",
+        },
+    )
+
+
+def _exactness(setting: Setting) -> list[Question]:
+    rule, name = RULES[23], f"{format_name(setting, 'preconditioner')} on {setting['variant']}"
+    width = Evidence(f"sd ratio to the gold standard, {name}", setting.estimate("sd_ratio"))
+    place = Evidence(f"error of the mean, {name}", setting.estimate("mean_error"), "sd")
+    return [
+        lies_within(width, 1 - rule["exact_width"], 1 + rule["exact_width"]),
+        lies_below(place, rule["exact_place"]),
+    ]
+
+
+def _is_right(setting: Setting) -> bool:
+    """By its means over seeds."""
+    rule = RULES[24]
+    is_wide_enough = abs(setting.mean("sd_ratio") - 1) <= rule["exact_width"]
+    return is_wide_enough and setting.mean("mean_error") <= rule["exact_place"]
+
+
+def _fastest(candidates: Sequence[Setting]) -> Setting:
+    return min(candidates, key=lambda one: (one.mean("seconds_to_400"), one["label"]))
+
+
+def _variants(study: StudyResults) -> list[str]:
+    """The data sets of the study with many points for each parameter: mnist, flights, and the largest synthetic one."""
+    sizes = {one["variant"]: one["num_points"] for one in study.all_settings if one["task"] == SYNTHETIC}
+    largest = [max(sizes, key=lambda variant: sizes[variant])] if sizes else []
+    return [variant for variant in ("mnist", "flights") if variant in study.variants] + largest
+
+
+@guarded
+def _is_the_posterior(study: StudyResults) -> Verdict:
+    variants = _variants(study)
+    if not variants:
+        raise NothingToShow(f"Missing runs: the study has none of mnist, flights and {SYNTHETIC}")
+    chosen = [_fastest(settings(study, variant=variant, method=list(CONTROLLED))) for variant in variants]
+    questions = [question for one in chosen for question in _exactness(one)]
+    few = [one for one in study.settings(variant="digits", method=list(CONTROLLED)) if one.converged]
+    numbers = "; ".join(
+        f"{one['variant']} ({method_name(one['method'])}) sd {format_estimate(one.estimate('sd_ratio'))} and mean off "
+        f"by {format_estimate(one.estimate('mean_error'))} sd"
+        for one in chosen
+    )
+    return verdict(
+        questions,
+        chosen,
+        holds=all_hold(answers_of(questions)),
+        conclusions={
+            True: f"It is the posterior itself: {numbers}.",
+            False: f"It is another distribution: {numbers}.",
+        },
+        more=[question.evidence for one in few for question in _exactness(one)],
+    )
+
+
+@guarded
+def _is_faster(study: StudyResults) -> Verdict:
+    questions, used, numbers = [], [], []
+    for variant in ("mnist", "flights"):
+        rivals = settings(study, variant=variant, method=list(FULL_DATA))
+        ours = [one for one in settings(study, variant=variant, method=list(CONTROLLED)) if _is_right(one)]
+        if not ours:
+            raise NothingToShow(f"No mini-batch chain on {variant} has an sd ratio and a mean within the bounds")
+        best, rival = _fastest(ours), _fastest(rivals)
+        ratio = rival.ratio(best, "seconds_to_400")
+        names = method_name(rival["method"]), method_name(best["method"])
+        evidence = Evidence(f"{variant}: time to 400 effective draws, {names[0]} over {names[1]}", ratio)
+        questions.append(lies_above(evidence, RULES[24][variant]))
+        used += [best, rival]
+        numbers.append(
+            f"{format_estimate(ratio)} times on {variant} ({best.mean('seconds_to_400'):.2g} s against "
+            f"{rival.mean('seconds_to_400'):.2g} s of {names[0]})"
+        )
+    return verdict(
+        questions,
+        used,
+        holds=all_hold(answers_of(questions)),
+        conclusions={
+            True: f"Faster than the best full-data sampler: {'; '.join(numbers)}.",
+            False: f"Not as much faster as was aimed at: {'; '.join(numbers)}.",
+        },
+    )
+
+
+@guarded
+def _chain_is_needed(study: StudyResults) -> Verdict:
+    questions, used, numbers = [], [], []
+    for variant in ("digits", *_variants(study)):
+        (one,) = settings(study, variant=variant, method="laplace")[:1]
+        evidence = Evidence(f"error of Laplace's predictive mean, {variant}", one.estimate("point_error"), "sd")
+        is_near = variant not in ("digits", "mnist")
+        questions.append((lies_below if is_near else lies_above)(evidence, RULES[25]["exact_place"]))
+        used.append(one)
+        numbers.append(f"{format_estimate(evidence.value)} sd on {variant}")
+    return verdict(
+        questions,
+        used,
+        holds=all_hold(answers_of(questions)),
+        conclusions={
+            True: f"The Gaussian at the mode predicts with a mean that is off by {', '.join(numbers)}.",
+            False: f"Not as expected: the Gaussian at the mode predicts with a mean off by {', '.join(numbers)}.",
+        },
+    )
+
+
+TALL = tuple(
+    Claim(id=number, statement=statement, place="", rule=RULES[number].text, judge=judge, registered=RULES[number])
+    for number, statement, judge in (
+        (
+            21,
+            "With control variates an effective draw of the posterior takes as many evaluations at any N.",
+            _draws_do_not_grow,
+        ),
+        (22, "The time of such a step does not grow with N either.", _steps_do_not_grow),
+        (23, "What such chains sample is the posterior of all data.", _is_the_posterior),
+        (
+            24,
+            "They are twenty times as fast as the best full-data sampler on mnist, and five hundred on flights.",
+            _is_faster,
+        ),
+        (
+            25,
+            "A chain is needed on digits and mnist; on flights the Gaussian at the mode is enough.",
+            _chain_is_needed,
+        ),
+    )
+)

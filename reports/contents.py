@@ -1,0 +1,22 @@
+"""Which claims and figures belong to the report of which study."""
+
+from reports.claims import CLAIMS
+from reports.claims.tall import TALL
+from reports.figures import FIGURES, TALL_FIGURES
+from reports.types import IN_PART, NOT_REPRODUCED, REPRODUCED, Contents
+
+PAPER = Contents(CLAIMS, FIGURES)
+CONTENTS = {
+    "tall": Contents(
+        TALL,
+        TALL_FIGURES,
+        "Questions and verdicts",
+        "question",
+        {REPRODUCED: "yes", IN_PART: "in part", NOT_REPRODUCED: "no"},
+    ),
+}
+
+
+def contents_of(study: str) -> Contents:
+    """Those of a study by name; one without any of its own is asked what the paper claims."""
+    return CONTENTS.get(study, PAPER)

@@ -1,0 +1,201 @@
+"""The posterior of all data: what a draw of it costs as N grows, and when noisy decisions keep detailed balance."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.typing import LineStyleType
+
+from metrics.decisions import gaussian_balance
+from records.display import format_number, method_name
+from records.methods import facts_of, in_order
+from records.setting import Setting, one_backend
+from records.study import StudyResults
+from reports.evidence import CONTROLLED, by_size
+from reports.figures.captions import runs_of
+from reports.figures.cost import bias_panels, offers_of
+from reports.figures.marks import MARKERS, draw_mark, draw_series, handle, hollow_handles, panels
+from reports.style import EXACT, LABELS
+from reports.types import Drawing, NothingToShow
+
+#: Settings of the regime map are of one method on one task, and differ in M and in the step.
+MIN_REGIMES = 3
+#: What a chain's bias may be: the residual of detailed balance that a run is tuned for.
+BUDGET = 0.02
+#: A loss difference beyond which the residual grows no more.
+LARGE_MOVE = 30.0
+
+
+# Cost against N
+
+
+def draw_cost_of_a_draw(results: StudyResults) -> Drawing:
+    """Evaluations, and seconds, for an effective draw against N; one line per method."""
+    families = _families(results)
+    if not families:
+        raise NothingToShow("no method has an effective sample size at two numbers of training points")
+    figure, all_axes = panels(2, height=3.9)
+    for axes, column, label in zip(
+        all_axes,
+        ("evaluations_per_draw", "seconds_per_draw"),
+        ("evaluations of single points", "seconds of sampling"),
+        strict=True,
+    ):
+        for family in families:
+            colour, marker, style = _look(family[0])
+            draw_series(axes, family, lambda one: float(one["num_points"]), column, colour, marker, style)
+        axes.set(xscale="log", yscale="log", xlabel=LABELS["num_points"], ylabel=f"{label}\nfor an effective draw")
+    used = [one for family in families for one in family]
+    handles = [handle(method_name(family[0]["method"]), *_look(family[0])) for family in families]
+    figure.legend(handles=handles + hollow_handles(used), loc="outside upper center", ncols=3, fontsize=8)
+    flat = [family for family in families if family[0]["method"] in CONTROLLED]
+    smallest, largest = min(one["num_points"] for one in used), max(one["num_points"] for one in used)
+    growths = [_growth(family) for family in flat]
+    title = f"Cost of an effective draw from N = {smallest:,} to {largest:,}"
+    if growths:
+        title = f"A thousand times the data: with control variates an effective draw costs × {max(growths):.2g} at most"
+        if largest != 1000 * smallest:
+            title = f"From N = {smallest:,} to {largest:,} an effective draw costs × {max(growths):.2g} at most"
+    caption = (
+        "The price of an effective draw of the slowest prediction at w = N, without warm-up; means over seeds, 95 % "
+        f"intervals. Round: mini-batches; square: all data. {_largest_gap(families)}"
+    )
+    return Drawing(figure, caption, runs_of(used), title)
+
+
+def _families(results: StudyResults) -> list[list[Setting]]:
+    """Settings at several N, ascending; of each method the one at most N."""
+    found: dict[str, list[list[Setting]]] = {}
+    for family in by_size([one for one in one_backend(results.ran(weight="data")) if one.has("seconds_per_draw")]):
+        found.setdefault(family[0]["method"], []).append(family)
+    return [max(found[method], key=len) for method in in_order(found)]
+
+
+def _growth(family: Sequence[Setting]) -> float:
+    return family[-1].mean("evaluations_per_draw") / family[0].mean("evaluations_per_draw")
+
+
+def _look(setting: Setting) -> tuple[str, str, LineStyleType]:
+    facts = facts_of(setting["method"])
+    return (facts.colour, "o", "-") if facts.is_minibatch else (facts.colour, "s", "--")
+
+
+def _largest_gap(families: Sequence[Sequence[Setting]]) -> str:
+    """How much more the cheapest full-data sampler takes than the cheapest mini-batch chain, where both ran last."""
+    last: dict[bool, dict[int, float]] = {True: {}, False: {}}
+    for family in families:
+        for one in family:
+            sizes = last[facts_of(one["method"]).is_minibatch]
+            size = int(one["num_points"])
+            sizes[size] = min(sizes.get(size, math.inf), one.mean("seconds_per_draw"))
+    common = sorted(last[True].keys() & last[False].keys())
+    if not common:
+        return ""
+    ratio = last[False][common[-1]] / last[True][common[-1]]
+    return f"At N = {common[-1]:,} all data take {format_number(ratio, 2)} times as long."
+
+
+# Bias against cost, w = N
+
+
+def draw_bias_cost(results: StudyResults) -> Drawing:
+    """Error of predictive means, each in its own sd, against the seconds of an effective draw, with w = N.
+
+    Coordinate by coordinate a Gaussian can look right where its predictions are not.
+    """
+    offers = offers_of(results.ran(weight="data"), "seconds_per_draw", "point_error")
+    if not offers:
+        raise NothingToShow("no run with w = N has both an effective sample size and a distance from a reference")
+    ends = _ends([one.setting for part in offers.values() for one in part])
+    panels_of = {variant: part for variant, part in offers.items() if variant in ends}
+    figure, sentences = bias_panels(panels_of, "seconds of sampling")
+    shown = [one for part in panels_of.values() for one in part]
+    used = [one.setting for one in shown]
+    bounds = sum(not one.is_resolved for one in shown)
+    caption = (
+        "Down is right, left is cheap; the target is the posterior of all data everywhere. An arrow is a bound "
+        f"({bounds} of {len(shown)}): the distance is within Monte Carlo error. Steps join what nothing beats in both."
+    )
+    return Drawing(figure, caption, runs_of(used), numbers=tuple(f"Not beaten: {sentence}." for sentence in sentences))
+
+
+def _ends(settings: Sequence[Setting]) -> set[str]:
+    """Of a task at several N the variants with the smallest and the largest, and every other task's."""
+    sizes: dict[str, dict[int, str]] = {}
+    for one in settings:
+        sizes.setdefault(one["task"], {})[one["num_points"]] = one["variant"]
+    return {variants[size] for variants in sizes.values() for size in (min(variants), max(variants))}
+
+
+# The regime map
+
+
+def draw_regime_map(results: StudyResults) -> Drawing:
+    """The residual of detailed balance against the variance of the loss difference, by M, with the theory."""
+    by_batches: dict[int, list[Setting]] = {}
+    for one in _regimes(results):
+        by_batches.setdefault(int(one["num_batches"]), []).append(one)
+    if sum(map(len, by_batches.values())) < MIN_REGIMES:
+        raise NothingToShow(
+            f"fewer than {MIN_REGIMES} settings estimate their variance from mini-batches and have redrawn moves"
+        )
+    figure, (axes,) = panels(1, height=4.2)
+    colours = dict(zip(sorted(by_batches), _shades(len(by_batches)), strict=True))
+    handles = []
+    for number, (num_batches, found) in enumerate(sorted(by_batches.items())):
+        colour, marker = colours[num_batches], MARKERS[number % len(MARKERS)]
+        for one in found:
+            draw_mark(axes, one.mean("mean_variance"), one.estimate("audit_balance_residual"), True, colour, marker)
+            _draw_error(axes, one, colour)
+        _draw_theory(axes, num_batches, colour, [one.mean("mean_variance") for one in by_batches[num_batches]])
+        handles.append(handle(f"M = {num_batches}; line: theory", colour, marker))
+    axes.axhline(BUDGET, color=EXACT, linestyle=":", linewidth=1.2)
+    axes.set(
+        xscale="log",
+        xlabel="σ², mean estimated variance of the loss difference",
+        ylabel="r, log excess of moves uphill",
+    )
+    axes.set_yscale("symlog", linthresh=BUDGET)
+    lowest = min(one.mean("audit_balance_residual") for found in by_batches.values() for one in found)
+    axes.set_ylim(bottom=min(-BUDGET / 2, 1.5 * lowest))
+    figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=8)
+    used = [one for found in by_batches.values() for one in found]
+    above = sum(one.mean("audit_balance_residual") > BUDGET for one in used)
+    caption = (
+        "0 is detailed balance. Theory: Gaussian noise, its variance from M batches, for moves of Δ = 1 (line) and "
+        f"more (shaded). Dotted: the bias budget r = {BUDGET}; {above} of {len(used)} settings exceed it."
+    )
+    return Drawing(figure, caption, runs_of(used))
+
+
+def _regimes(results: StudyResults) -> list[Setting]:
+    return [
+        one
+        for one in one_backend(results.ran(variance=["batches", "batches_finite"]))
+        if one.has("audit_balance_residual") and facts_of(one["method"]).acceptance == "penalty"
+    ]
+
+
+def _draw_error(axes: Axes, setting: Setting, colour: str) -> None:
+    """Two standard errors, which a single seed has too."""
+    errors = [row["audit_balance_residual_mc"] for row in setting.evidence if row["audit_balance_residual_mc"]]
+    if errors:
+        half = 2 * math.sqrt(sum(error**2 for error in errors)) / len(errors)
+        x, mean = setting.mean("mean_variance"), setting.mean("audit_balance_residual")
+        axes.plot([x, x], [mean - half, mean + half], color=colour, linewidth=1.3, alpha=0.7)
+
+
+def _draw_theory(axes: Axes, num_batches: int, colour: str, variances: Sequence[float]) -> None:
+    grid = np.geomspace(min(0.05, *variances), max(3.0, *variances), 60)
+    small, large = ([gaussian_balance(move, one, num_batches - 1) for one in grid] for move in (1.0, LARGE_MOVE))
+    axes.plot(grid, small, color=colour, linewidth=1.4)
+    axes.fill_between(grid, small, large, color=colour, alpha=0.15, linewidth=0)
+
+
+def _shades(count: int) -> list[str]:
+    """From light to dark: more batches know the variance better."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return [to_hex(colormaps["viridis_r"](share)) for share in np.linspace(0.2, 0.95, count)]

@@ -1,0 +1,268 @@
+"""The tables of a report as its page shows them: cells with a text and the number they are sorted by."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from metrics.seeds import Estimate
+from records.columns import COLUMNS, DERIVED
+from records.display import estimate_parts, format_given, format_number, method_name
+from records.setting import CONVERGED
+from records.study import StudyResults
+from records.usage import WORK
+from reports import tables
+from reports.benchmarks import HEADINGS, Row, is_met, words
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: its text, and the number it is sorted by if it is one."""
+
+    text: str = ""
+    #: A second line: the settings of a method, or half the width of an interval.
+    detail: str = ""
+    key: float | None = None
+    #: Names for the style sheet.
+    style: str = ""
+
+    @property
+    def is_number(self) -> bool:
+        return self.key is not None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as the page shows it; the first cell of a row is its heading."""
+
+    id: str
+    caption: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    #: Headings above the headings: text and number of columns.
+    groups: Sequence[tuple[str, int]] = ()
+    #: What a heading means, for those that need it.
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    #: Ids of the rows.
+    anchors: Sequence[str] = ()
+    csv: str = ""
+
+
+def _number_cell(value: Any, style: str = "") -> Cell:
+    is_empty = value is None or math.isnan(value)
+    return Cell(format_number(value), key=None if is_empty else float(value), style=style)
+
+
+def _given_cell(value: Any) -> Cell:
+    return replace(_number_cell(value), text=format_number(value) if value is None else format_given(float(value)))
+
+
+def _estimate_cell(row: Mapping[Any, Any], name: str, style: str = "") -> Cell:
+    values = [row.get(name), row.get(f"{name}_low"), row.get(f"{name}_high")]
+    mean, low, high = (None if value is None or math.isnan(value) else float(value) for value in values)
+    return Cell(*estimate_parts(Estimate(mean, low, high, 0, 0)), mean, style)
+
+
+def _method_cell(row: Mapping[Any, Any]) -> Cell:
+    return Cell(method_name(row["method"]), row.get("setting", ""), style=f"method method-{row['method']}")
+
+
+def _meaning(name: str) -> str:
+    return (COLUMNS | DERIVED)[name].meaning
+
+
+def comparison_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
+    frame = found[f"comparison_{variant}"]
+    shown = [name for name in tables.METRICS if name in frame]
+    groups: dict[str, int] = {"setting": 3, tables.CONVERGENCE: 2}
+    for name in shown:
+        groups[tables.METRICS[name].group] = groups.get(tables.METRICS[name].group, 0) + 1
+    rows = []
+    for row in frame.to_dict("records"):
+        warning = "warn" if row["num_converged"] < row["num_ok"] else ""
+        converged = Cell(
+            f"{row['num_converged']} of {row['num_runs']}",
+            row["not_ok"],
+            key=row["num_converged"] / row["num_runs"],
+            style=warning,
+        )
+        cells = [
+            _method_cell(row),
+            Cell(row["backend"]),
+            _given_cell(row.get("target_weight")),
+            converged,
+            _number_cell(row.get("r_hat_max"), warning),
+        ]
+        for name in shown:
+            is_unresolved = row.get(f"{name}_resolved") == 0
+            cells.append(_estimate_cell(row, name, "unresolved" if is_unresolved else ""))
+        rows.append(cells)
+    headings = ["method", "backend", "w", "converged", "R-hat"]
+    meanings = {
+        "w": COLUMNS["target_weight"].meaning,
+        "converged": f"converged runs ({CONVERGED}), of all runs",
+        "R-hat": "largest of the seeds: " + COLUMNS["r_hat"].meaning,
+    }
+    return Table(
+        f"comparison-{variant}",
+        f"Settings on {variant}: means over seeds with 95 % intervals",
+        [*headings, *(tables.METRICS[name].heading for name in shown)],
+        rows,
+        list(groups.items()),
+        meanings | {tables.METRICS[name].heading: _meaning(name) for name in shown},
+        csv=f"tables/comparison_{variant}.csv",
+    )
+
+
+def differences_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
+    frame = found[f"differences_{variant}"]
+    shown = [name for name in tables.COMPARED if name in frame]
+    baselines = ", ".join(dict.fromkeys(frame["baseline"]))
+    rows = []
+    for row in frame.to_dict("records"):
+        cells = [_method_cell(row), Cell(row["backend"])]
+        for name in shown:
+            low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+            is_resolved = low is not None and high is not None and (low > 0 or high < 0)
+            cells.append(_estimate_cell(row, name, "" if is_resolved else "unresolved"))
+        rows.append(cells)
+    return Table(
+        f"differences-{variant}",
+        f"Differences on {variant} from {baselines} of the same backend",
+        ["method", "backend", *(tables.COMPARED[name] for name in shown)],
+        rows,
+        meanings={tables.COMPARED[name]: COLUMNS[name].meaning for name in shown},
+        csv=f"tables/differences_{variant}.csv",
+    )
+
+
+def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
+    if "winners" not in found:
+        return None
+    rows = []
+    frame = found["winners"].astype(object)
+    for row in frame.where(frame.notna(), None).to_dict("records"):
+        start = [
+            Cell(row["variant"], row["target"]),
+            Cell({"ess_per_second": "second"}.get(row["criterion"], "million evaluations")),
+        ]
+        candidates = Cell(f"{row['num_candidates']} of {row['num_settings']}", row["left_out"], row["num_candidates"])
+        if row.get("method") is None:
+            rows.append([*start, Cell("none"), *[Cell("–")] * 3, candidates])
+            continue
+        bias = Cell(f"{format_number(row['mean_error'])} sd", f"× {format_number(row['sd_ratio'])}", row["mean_error"])
+        if row.get("rival_method") is None:
+            lead = Cell("no other candidate", style="unresolved")
+        else:
+            rival = f"× {format_number(row['lead'])} over {method_name(row['rival_method'])}"
+            has_interval = row.get("lead_low") is not None
+            ends = (
+                f"{format_number(row['lead_low'])} to {format_number(row['lead_high'])}" if has_interval else "one seed"
+            )
+            lead = Cell(rival, ends, row["lead"], "" if row["is_clear"] else "unresolved")
+        winner = _method_cell(row | {"setting": ", ".join(filter(None, [row["backend"], row["setting"]]))})
+        rows.append([*start, winner, _estimate_cell(row, "value"), bias, lead, candidates])
+    return Table(
+        "winners",
+        "Most effective draws for their cost, among those that are right",
+        ["task and target", "ESS per", "winner", "ESS", "its bias: mean, sd", "lead", "candidates"],
+        rows,
+        csv="tables/winners.csv",
+    )
+
+
+def coverage_table(frame: pd.DataFrame) -> Table:
+    names = [name for name in frame.columns if name not in ("task", "method", "backend")]
+    problems = ("diverged", "failed", "missing")
+    rows = [
+        [
+            Cell(row["task"]),
+            _method_cell(row),
+            Cell(row["backend"]),
+            *(_number_cell(row[name], "warn" if name in problems and row[name] else "") for name in names),
+        ]
+        for row in frame.to_dict("records")
+    ]
+    return Table(
+        "coverage",
+        "How the runs of each task, method and backend ended",
+        ["task", "method", "backend", *names],
+        rows,
+        meanings={"converged": f"ended well, and converged ({CONVERGED})"},
+        csv="tables/coverage.csv",
+    )
+
+
+def budget_table(seconds: Mapping[str, float]) -> Table:
+    """Where the processor time of a study went (records.usage.budget)."""
+    total = sum(seconds.values())
+    rows = [
+        [Cell(kind), _number_cell(used), _number_cell(100 * used / total), Cell(WORK.get(kind, ""))]
+        for kind, used in seconds.items()
+    ]
+    rows.append([Cell("all"), _number_cell(total), _number_cell(100.0), Cell("over all calls, but for this page")])
+    headings = ["work", "processor seconds", "%", "what it is"]
+    return Table("budget", "Where the processor time of this study went", headings, rows)
+
+
+#: What the table of runs shows of each, beside its name and status.
+RUN_COLUMNS = {
+    "r_hat": "R-hat",
+    "ess_bulk_min": "ESS",
+    "acceptance_rate": "acceptance",
+    "mean_error": "mean error",
+    "sd_ratio": "sd ratio",
+    "ece": "ECE",
+    "confidence_gap": "confidence gap",
+    "nll": "NLL",
+    "wall_clock_s": "seconds",
+    "ess_per_second": "ESS per second",
+}
+
+
+def runs_table(study: StudyResults, anchors: Sequence[str]) -> Table:
+    rows = [
+        [
+            Cell(row["run"], style="run"),
+            Cell(row["status"], style="" if row["status"] == "ok" else "warn"),
+            *(_number_cell(row[name]) for name in RUN_COLUMNS),
+        ]
+        for row in study.rows
+    ]
+    return Table(
+        "runs",
+        "Every run of the study",
+        ["run", "status", *RUN_COLUMNS.values()],
+        rows,
+        meanings={heading: COLUMNS[name].meaning for name, heading in RUN_COLUMNS.items()},
+        anchors=anchors,
+        csv="summary.csv",
+    )
+
+
+def columns_table() -> Table:
+    rows = [[Cell(name), Cell(column.kind), Cell(column.meaning)] for name, column in COLUMNS.items()]
+    return Table("columns", "Columns of the summary", ["column", "kind", "meaning"], rows)
+
+
+def benchmarks_table(name: str, caption: str, rows: Sequence[Row]) -> Table:
+    keys = {"µs": "microseconds", "ratio (quartiles)": "ratio", "at most": "target"}
+    cells = [
+        {heading: Cell(text, key=row.get(keys.get(heading, ""))) for heading, text in words(row).items()}
+        | ({"met?": Cell("no", style="missed")} if is_met(row) is False else {})
+        for row in rows
+    ]
+    return Table(
+        name,
+        caption,
+        HEADINGS,
+        [list(row.values()) for row in cells],
+        meanings={
+            "µs": "median processor time for a step of one chain, in microseconds",
+            "ratio (quartiles)": "median over the rounds of its time over the other's, both timed by turns",
+            "at most": "the performance target",
+        },
+        csv="tables/benchmarks.csv",
+    )

@@ -1,0 +1,167 @@
+"""What a report is made of: figures as drawn, claims with their verdicts, and the reason where there is neither."""
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from metrics.seeds import Estimate
+from records.study import StudyResults
+from reports.benchmarks import Benchmarks
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from reports.claims.rules import Rule
+
+REPRODUCED, IN_PART, NOT_REPRODUCED = "reproduced", "reproduced in part", "not reproduced"
+PREMISE_NOT_MET, INCONCLUSIVE = "premise not met", "inconclusive"
+#: What can become of a claim, in the order in which they are listed.
+OUTCOMES = (REPRODUCED, IN_PART, NOT_REPRODUCED, PREMISE_NOT_MET, INCONCLUSIVE)
+
+#: A picture drawn in lines is embedded as such up to this size; beyond it, one in pixels is smaller.
+MAX_SVG_BYTES = 160 * 1024
+
+#: Of a caption: what is longer is not read.
+MAX_WORDS = 40
+
+#: What a figure is drawn from: the results of a study, or the suite's benchmarks.
+Source = TypeVar("Source")
+
+
+class NothingToShow(Exception):
+    """There are no runs, or benchmarks, for this; the message says which are missing."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure as drawn."""
+
+    figure: "Figure"
+    #: What to see in it, in at most MAX_WORDS words.
+    caption: str
+    #: The runs whose numbers it shows, as in the summary's column ``run``; none where it shows benchmarks.
+    runs: tuple[str, ...] = ()
+    #: Its message, with numbers, in place of the figure's usual title.
+    title: str = ""
+    #: The numbers behind it, one line each; a reader unfolds them.
+    numbers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FigureSpec(Generic[Source]):
+    """One figure of the report."""
+
+    #: Its file's name, without a suffix.
+    name: str
+    title: str
+    #: The heading it stands under; figures of one section follow each other.
+    section: str
+    draw: Callable[[Source], Drawing]
+    #: What the paper reports in this place, in our words; None where the paper has no such figure.
+    paper: str | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One number that a verdict rests on."""
+
+    label: str
+    value: Estimate
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a study says about a claim."""
+
+    outcome: str
+    #: One or two sentences: why this outcome, with the numbers.
+    reason: str
+    evidence: tuple[Evidence, ...] = ()
+    runs: tuple[str, ...] = ()
+    #: The number that says how large the thing is which the claim is about; one of the evidence.
+    effect: Evidence | None = None
+    #: Under which condition the claim holds, where it does in part.
+    condition: str = ""
+    #: What would change the outcome.
+    would_change: str = ""
+    #: The chance of such numbers if the opposite were true; None where nothing is decided.
+    p_value: float | None = None
+    #: Are there no runs to judge it by?
+    is_absent: bool = False
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, of the paper or a study's own, and how it is judged."""
+
+    id: int
+    #: In our words.
+    statement: str
+    #: Section, figure or equation of the paper; empty where the claim is not the paper's.
+    place: str
+    #: The rule by which ``judge`` decides, for the reader.
+    rule: str
+    judge: Callable[[StudyResults], Verdict]
+    #: Its entry in the file of rules, with margins and number of seeds; None for a rule that is on no file.
+    registered: "Rule | None" = None
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What the report of a study is made of."""
+
+    claims: Sequence[Claim]
+    figures: Sequence[FigureSpec[StudyResults]]
+    #: Over the claims, and what one of them is called.
+    heading: str = "The paper's claims"
+    noun: str = "claim"
+    #: What outcomes are called, where not by their names.
+    words: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FigureResult:
+    """A figure of the report: drawn, without anything to show, or failed."""
+
+    spec: FigureSpec[Any]
+    caption: str = ""
+    runs: tuple[str, ...] = ()
+    png: bytes = b""
+    svg: bytes = b""
+    numbers: tuple[str, ...] = ()
+    #: Why there is nothing to show.
+    absent: str | None = None
+    #: The error, where drawing it was one.
+    failure: str | None = None
+
+    @property
+    def address(self) -> str:
+        """The picture itself, as a data URI."""
+        kind, content = ("svg+xml", self.svg) if len(self.svg) <= MAX_SVG_BYTES else ("png", self.png)
+        return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """A claim of the paper and what came of judging it."""
+
+    claim: Claim
+    verdict: Verdict
+    failure: str | None = None
+    #: Does it flip when one seed is left out, or on one library alone? In words.
+    fragility: str = ""
+    #: Was the rule there before the runs?  In words, which begin with ``post hoc`` where it was not.
+    registration: str = ""
+    #: ``verdict.p_value`` with Holm's correction for all claims of the report.
+    p_adjusted: float | None = None
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What the suite's benchmarks say of the samplers' speed, or why there are none."""
+
+    benchmarks: Benchmarks | None = None
+    figures: Sequence[FigureResult] = ()
+    absent: str = ""

@@ -1,0 +1,234 @@
+"""The documentation: built strictly, with links that lead somewhere, and a picture whose numbers are the samplers'."""
+
+import functools
+import http.server
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from implementations.methods import METHODS
+from implementations.tasks import TASKS, at_mode
+from implementations.tasks.problem import Problem
+from records.columns import COLUMNS, DERIVED
+from reports.claims import CLAIMS
+from tests.browser import Browser, opened_browser
+from tests.implementations.chains import sample
+from workflows.links import problems
+from workflows.markdown import text
+from workflows.reference import PAGES, PARTS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    pytest.importorskip("mkdocs", reason="mkdocs-material is not installed: make setup")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return folder
+
+
+def test_every_page_and_the_published_report_are_there(site):
+    pages = [path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")]
+    assert len(pages) > 15
+    for page in [*pages, *(Path(path).with_suffix(".html") for path in PAGES), "published/paper/report.html"]:
+        assert (site / page).is_file(), page
+    assert problems(site) == []
+
+
+def test_no_place_for_a_part_is_left_empty(site):
+    assert [page.name for page in site.rglob("*.html") if "{{ " in page.read_text(encoding="utf-8")] == []
+    written = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    assert [name for name in PARTS if f"\n{{{{ {name} }}}}\n" not in written] == []
+
+
+def test_every_worked_example_is_shown(site):
+    written = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    for file in (ROOT / "docs" / "examples").iterdir():
+        if file.is_file():
+            assert f"\n{{{{ code docs/examples/{file.name} }}}}\n" in written
+    assert "interval_score" in (site / "extend/metric.html").read_text(encoding="utf-8")
+
+
+class TestReference:
+    """What is generated names everything there is."""
+
+    def page(self, name: str) -> str:
+        return PAGES[f"reference/{name}.md"]()
+
+    def test_methods(self):
+        page = self.page("methods")
+        for name, card in METHODS.items():
+            part = page.split(f"\n## {name}\n")[1].split("\n## ")[0]
+            assert text(card.summary) in part
+            assert f"| {card.exactness}" in part
+            assert all(f"| `{setting.name}` |" in part for setting in card.own_settings)
+
+    def test_columns(self):
+        page = self.page("columns")
+        assert [name for name in (*COLUMNS, *DERIVED) if f"| `{name}` |" not in page] == []
+
+    def test_tasks_and_claims(self):
+        assert [name for name in TASKS if f"| `{name}` |" not in self.page("tasks")] == []
+        page = self.page("claims")
+        assert [claim.id for claim in CLAIMS if text(claim.rule) not in page] == []
+
+    def test_commands(self, site):
+        page = (site / "reference/commands.html").read_text(encoding="utf-8")
+        for words in ("usage: python -m implementations", "usage: python -m benchmarks.regress", "--tiers"):
+            assert words in page
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ('<a href="none.html">', "none.html leads nowhere"),
+        ('<a href="other.html#none">', "other.html#none: the page has no 'none'"),
+        ('<a href="#none">', "#none: the page has no 'none'"),
+        ('<img src="none.png">', "none.png leads nowhere"),
+        ('<script src="https://example.org/x.js"></script>', "https://example.org/x.js is fetched from elsewhere"),
+        ('<link rel="stylesheet" href="//example.org/x.css">', "//example.org/x.css is fetched from elsewhere"),
+        ('<a href="other.html#there"><a href="https://example.org"><img src="data:image/png;base64,">', None),
+    ],
+)
+def test_a_broken_link_and_an_asset_from_elsewhere_are_problems(tmp_path, body, problem):
+    (tmp_path / "page.html").write_text(body)
+    (tmp_path / "other.html").write_text('<h2 id="there">')
+    found = problems(tmp_path)
+    if problem is None:
+        assert found == []
+    else:
+        assert len(found) == 1 and found[0].startswith(f"page.html: {problem}")
+
+
+# The picture of the penalty
+
+
+@pytest.fixture(scope="module")
+def page(site) -> Iterator[Browser]:
+    """The page of the picture, from a server of our own."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *words: object) -> None:
+            """A test's output is not the place."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with opened_browser() as browser:
+            browser.address = f"http://127.0.0.1:{server.server_port}/understand/penalty.html"
+            browser.open(browser.address)
+            browser.wait_for_text("Without the penalty the chain is")
+            yield browser
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+#: A move of 0.6 posterior sd; mini-batches of 2 whose noise is far from small.
+STEP_SIZE, BATCH_SIZE = 2e-3, 2
+
+
+@pytest.fixture(scope="module")
+def points() -> Problem:
+    """The picture's problem: 100 points with mean 0 and variance 1, y ~ N(theta, 1), prior N(0, 1)."""
+    targets = norm.ppf((np.arange(100) + 0.5) / 100)
+    return at_mode(Problem.of(np.ones((100, 1), np.float32), (targets / targets.std(ddof=1)).astype(np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("rule", "method", "given"),
+    [
+        ("exact", "full_mh", {}),
+        ("naive", "naive", {"num_batches": 1}),
+        ("known", "pbnn", {"num_batches": 1, "variance": "oracle"}),
+        ("estimated", "pbnn", {"num_batches": 3, "variance": "batches_finite"}),
+    ],
+)
+def test_the_numbers_of_the_picture_are_those_of_the_samplers(page, points, rule, method, given):
+    num_batches = given.get("num_batches", 1)
+    call = f"return window.penaltyPicture.answer({BATCH_SIZE}, {num_batches}, {STEP_SIZE}).{rule}"
+    shown = page.driver.execute_script(call)
+    size = {} if method == "full_mh" else {"batch_size": BATCH_SIZE}
+    shared = {"step_size": STEP_SIZE, "weight": "data", "preconditioner": "none"}
+    shared |= {"chains": 400, "num_steps": 2000, "num_warmup": 500, "thin": 10}
+    draws, acceptance = sample(points, method, "jax-cpu", **shared, **size, **given)
+    # Chains are independent, so their spread is the Monte Carlo error; 1 / 101 is the posterior's variance.
+    squares = (draws[..., 0] ** 2).mean(axis=1) * 101
+    error = squares.std(ddof=1) / np.sqrt(len(squares))
+    # One in a hundred beside it: the noise of 2 of 100 points is not quite Gaussian.
+    assert shown["sd"] ** 2 == pytest.approx(squares.mean(), abs=4 * error + 0.01 * squares.mean())
+    assert shown["acceptance"] == pytest.approx(acceptance, abs=0.01)
+    if rule in ("exact", "known"):
+        assert shown["sd"] == pytest.approx(1, abs=1e-3)
+
+
+def test_with_all_points_there_is_no_noise(page):
+    shown = page.driver.execute_script("return window.penaltyPicture.answer(50, 2, 0.001)")
+    assert shown["sigma"] == pytest.approx(0, abs=1e-6)
+    for rule in ("naive", "known", "estimated"):
+        assert shown[rule]["sd"] == pytest.approx(1, abs=1e-3)
+        assert shown[rule]["acceptance"] == pytest.approx(shown["exact"]["acceptance"], abs=1e-3)
+
+
+def test_sliders_answer_to_keys_and_the_sentence_follows(page):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    page.open(page.address)
+    page.wait_for_text("A step reads 4 of 100 points")
+    sliders = {name: page.driver.find_element(By.NAME, name) for name in ("n", "M", "eta", "estimated")}
+    sliders["n"].send_keys(Keys.ARROW_RIGHT)
+    page.wait_for_text("A step reads 6 of 100 points")
+    assert sliders["n"].get_attribute("aria-valuetext") == "3"
+    sliders["M"].send_keys(Keys.HOME)
+    page.wait_for_text("A step reads 3 of 100 points")
+    assert not sliders["estimated"].is_enabled()
+    sliders["M"].send_keys(Keys.END)
+    sliders["n"].send_keys(Keys.END)
+    page.wait_for_text("A step reads 100 of 100 points", "Without the penalty the chain is 1.00 times")
+    sliders["M"].send_keys(Keys.ARROW_LEFT)
+    sliders["estimated"].send_keys(Keys.SPACE)
+    page.wait_for_text("the variance being estimated from 9 mini-batches")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_a_phone_in_both_schemes_and_asks_nobody_else(page, scheme):
+    page.requests()
+    page.driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    page.resize(390, 844)
+    page.open(page.address)
+    # A page remembers the scheme it was last seen in, and keeps it.
+    page.driver.execute_script("localStorage.clear()")
+    page.open(page.address)
+    page.wait_for_text("A step reads 4 of 100 points")
+    assert page.driver.execute_script("return document.documentElement.scrollWidth") <= 390
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    shown = {"light": "default", "dark": "slate"}[scheme]
+    # The page's script sets it when it has looked at the browser's preference.
+    WebDriverWait(page.driver, 20).until(
+        lambda driver: driver.execute_script("return document.body.getAttribute('data-md-color-scheme')") == shown
+    )
+    # One panel above the other.
+    tops = page.driver.execute_script(
+        "return [...document.querySelectorAll('.penalty-picture figure')].map(one => one.getBoundingClientRect().top)"
+    )
+    assert len(set(tops)) == 3
+    assert page.console_errors() == []
+    asked = page.requests()
+    assert page.address in asked
+    assert [address for address in asked if "127.0.0.1" not in address] == []

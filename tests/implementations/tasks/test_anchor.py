@@ -1,0 +1,134 @@
+"""Control variates: the quadratic stand-ins of the losses, against the losses and automatic differentiation."""
+
+import tracemalloc
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from implementations import numpy_reference
+from implementations.jax_backend import likelihood as jax_likelihood
+from implementations.kernel import Data
+from implementations.tasks.anchor import Anchor, find_anchor, point_proxies, proxy_gradient, proxy_sum
+from implementations.tasks.geometry import preconditioner_factor
+from implementations.tasks.mode import find_mode, loss_and_gradient
+from implementations.tasks.problem import Problem
+
+#: A Gaussian, a softmax and log odds.
+TASKS = ["regression", "digits", "logistic"]
+WEIGHT = 150.0
+
+
+def _steps(problem: Problem, weight: float, num_steps: int) -> np.ndarray:
+    """Steps (num_steps, P) of the size of the posterior."""
+    noise = np.random.default_rng(5).standard_normal((num_steps, problem.num_parameters))
+    return noise @ preconditioner_factor(problem, weight, "full").T
+
+
+def _remainders(problem: Problem, anchor: Anchor, step: np.ndarray) -> np.ndarray:
+    """l_j(theta) - l_j(t) - q_j(theta) of all points."""
+    everything = np.arange(problem.num_points)
+    there, here = anchor.position + step, anchor.position
+    losses = [numpy_reference.point_losses(place, problem, everything) for place in (there, here)]
+    return losses[0] - losses[1] - point_proxies(problem, anchor, there, everything)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_sum_of_the_proxies_over_all_points_is_the_quadratic_form(problem, name) -> None:
+    prepared = problem(name)
+    anchor = find_anchor(prepared, WEIGHT)
+    places = anchor.position + _steps(prepared, WEIGHT, 3)
+    everything = np.arange(prepared.num_points)
+    sums = [WEIGHT / prepared.num_points * point_proxies(prepared, anchor, place, everything).sum() for place in places]
+    np.testing.assert_allclose(proxy_sum(anchor, places), sums, rtol=1e-9)
+    assert proxy_sum(anchor, anchor.position) == 0
+    assert proxy_sum(anchor, places[1]) == proxy_sum(anchor, places)[1]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_proxy_is_the_taylor_polynomial_of_its_loss_by_automatic_differentiation(problem, name) -> None:
+    prepared = problem(name)
+    anchor = find_anchor(prepared, WEIGHT)
+    indices = np.array([3, 100, 77, 1_199])
+    step = _steps(prepared, WEIGHT, 1)[0]
+    with jax.enable_x64(True):
+        data = Data(jnp.asarray(prepared.features[indices], float), jnp.asarray(prepared.targets[indices]))
+
+        def losses(position):
+            return jax_likelihood.point_losses(position, data, prepared.model)
+
+        here = jnp.asarray(anchor.position)
+        slopes = jax.jvp(losses, (here,), (step,))[1]
+        bends = jax.jvp(lambda place: jax.jvp(losses, (place,), (step,))[1], (here,), (step,))[1]
+        expected = np.asarray(slopes + bends / 2)
+    found = point_proxies(prepared, anchor, anchor.position + step, indices)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["digits", "logistic"])
+def test_what_the_proxy_leaves_is_of_third_order(problem, name) -> None:
+    prepared = problem(name)
+    anchor = find_anchor(prepared, WEIGHT)
+    step = _steps(prepared, WEIGHT, 1)[0]
+    whole, half = (np.linalg.norm(_remainders(prepared, anchor, size * step)) for size in (0.04, 0.02))
+    assert whole / half == pytest.approx(8, rel=0.05)
+    assert whole > 1e-9, "above rounding"
+
+
+@pytest.mark.parametrize("name", ["linear", "regression"])
+def test_nothing_is_left_of_a_gaussian_loss_however_far(problem, name) -> None:
+    prepared = problem(name)
+    anchor = find_anchor(prepared, WEIGHT)
+    step = 10 * _steps(prepared, WEIGHT, 1)[0]
+    scale = np.abs(point_proxies(prepared, anchor, anchor.position + step, np.arange(prepared.num_points))).max()
+    np.testing.assert_allclose(_remainders(prepared, anchor, step), 0, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_an_anchor_is_at_the_mode_where_its_gradient_balances_the_prior(problem, name) -> None:
+    prepared = problem(name)
+    anchor = find_anchor(prepared, WEIGHT)
+    np.testing.assert_array_equal(anchor.position, find_mode(prepared, WEIGHT))
+    sds = np.sqrt(np.diag(np.linalg.inv(anchor.curvature + np.eye(prepared.num_parameters))))
+    # In units of the posterior: the gradient of U_w changes by one over a standard deviation.
+    np.testing.assert_allclose((anchor.gradient + anchor.position) * sds, 0, atol=1e-3)
+    assert anchor.outputs.shape == (prepared.num_points, prepared.num_outputs) and anchor.weight == WEIGHT
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_proxys_gradient_is_that_of_its_sum_and_at_the_anchor_that_of_the_loss(problem, name) -> None:
+    prepared = problem(name)
+    anchor = find_anchor(prepared, WEIGHT)
+    exact = loss_and_gradient(prepared, anchor.position, WEIGHT)[1]
+    np.testing.assert_array_equal(proxy_gradient(anchor, anchor.position), exact)
+    place = anchor.position + _steps(prepared, WEIGHT, 1)[0]
+    with jax.enable_x64(True):
+        step = jnp.asarray(place - anchor.position)
+        expected = jax.grad(lambda step: step @ anchor.gradient + step @ anchor.curvature @ step / 2)(step)
+    np.testing.assert_allclose(proxy_gradient(anchor, place), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_an_anchor_far_from_the_mode_has_larger_remainders_and_the_same_identity(problem) -> None:
+    prepared = problem("logistic")
+    mode, step = find_anchor(prepared, 10_000.0), _steps(prepared, 10_000.0, 1)[0]
+    far = find_anchor(prepared, 10_000.0, position=mode.position + 30 * step)
+    place = mode.position + step
+    everything = np.arange(prepared.num_points)
+    np.testing.assert_allclose(proxy_sum(far, place), point_proxies(prepared, far, place, everything).sum(), rtol=1e-9)
+    near_by = _remainders(prepared, mode, step).std()
+    assert _remainders(prepared, far, place - far.position).std() > 1_000 * near_by
+
+
+def test_no_array_of_all_points_and_parameters_is_built(problem) -> None:
+    prepared = problem("logistic")
+    wide = np.tile(prepared.features, (30, 1))
+    tall = replace(prepared, features=wide, targets=np.tile(prepared.targets, 30))
+    assert tall.num_points == 300_000
+    tracemalloc.start()
+    find_anchor(tall, 300_000.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # 2.4 MB of outputs, and some copies of a chunk of 65,536 points; the features in double precision are 19 MB.
+    assert peak < 0.75 * 8 * wide.size

@@ -1,0 +1,385 @@
+"""The rivals of the penalty: exact ones find their target, tests keep their promise, and biases fall as they should."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from implementations import acceptance, bounds, lazy, special
+from implementations.backends import build_sampler
+from implementations.inputs import Inputs, ModelTarget
+from implementations.jax_backend import likelihood as jax_likelihood
+from implementations.jax_backend import minibatch as jax_minibatch
+from implementations.jax_backend.chain import loop_of
+from implementations.methods import METHODS, barker, pseudo_marginal, resolve, sgnht
+from implementations.sampling import sample as sample_in_memory
+from implementations.schedule import draw_steps, step_sizes
+from implementations.tasks.geometry import preconditioner_factor
+from implementations.weighing import Losses
+from metrics import decisions
+from tests.implementations.chains import BACKENDS, moments, sample
+from tests.implementations.test_targets import gradient_noise
+
+both = pytest.mark.parametrize("backend", BACKENDS)
+arrays = pytest.mark.parametrize("array", [np.asarray, jnp.asarray, torch.tensor], ids=["numpy", "jax", "torch"])
+
+MANY = {"chains": 128, "num_steps": 1000, "num_warmup": 300, "thin": 10}
+#: torch's loops run eagerly: fewer steps.
+FEW = {"chains": 256, "num_steps": 150, "num_warmup": 50, "thin": 10}
+LENGTH = {"jax-cpu": MANY, "torch-cpu": FEW}
+#: Deviations beyond this many Monte Carlo errors fail; the seeds are fixed.
+NUM_ERRORS = 4
+
+
+@pytest.fixture
+def compiled_afresh():
+    """What is broken on purpose must be compiled, and must not outlive its test."""
+    loop_of.cache_clear()
+    yield
+    loop_of.cache_clear()
+
+
+def residual(problem, name, backend, number=40, spread=1.0, **given):
+    """The detailed-balance residual of moves from ``number`` places around the mode, and its error."""
+    settings = resolve(name, given, problem)
+    sampler = build_sampler(backend, problem, METHODS[name], settings)
+    normals = np.random.default_rng(0).normal(size=(number, problem.num_parameters))
+    factor = preconditioner_factor(problem, settings.target_weight(problem.num_points), "full")
+    found = sampler.balance(problem.map + spread * normals @ factor.T, np.ones(number, int), 0)
+    return decisions.balance(**found)
+
+
+@arrays
+def test_tails_agree_with_scipy(array):
+    z = np.linspace(-6, 6, 101)
+    np.testing.assert_allclose(np.asarray(special.normal_tail(array(z))), stats.norm.sf(z), rtol=1e-5)
+    for dof in (9, 49, 999):
+        t = np.linspace(0, 3, 31)
+        found = special.student_tail(array(t), array(np.float64(dof)))
+        np.testing.assert_allclose(np.asarray(found), stats.t.sf(t, dof), rtol=1e-2)
+
+
+# The Barker test
+
+
+@arrays
+@pytest.mark.parametrize("variance", [0.0, 0.3, 0.9, 0.999])
+def test_the_barker_test_makes_up_for_gaussian_noise(array, variance):
+    """The mean of A over the noise of delta is Barker's acceptance of the true difference."""
+    true = np.linspace(-6, 6, 13)
+    noise = np.linspace(-7, 7, 4001)
+    delta = true[:, None] + np.sqrt(variance) * noise
+    log_accept = acceptance.noisy_barker(array(delta), array(np.full_like(delta, variance)))
+    share = stats.norm.pdf(noise) / stats.norm.pdf(noise).sum()
+    np.testing.assert_allclose(np.exp(np.asarray(log_accept)) @ share, 1 / (1 + np.exp(true)), atol=1e-4)
+
+
+@both
+def test_barker_penalty_and_exact_metropolis_agree_where_the_noise_is_gaussian(problem, backend):
+    """Thirty points a look of a hundred: the noise is close to Gaussian, its variance well known."""
+    of_points = {"batch_size": 30, "num_batches": 1, "variance": "points", "weight": "data", "step_size": 0.1}
+    runs = {
+        "barker_test": LENGTH[backend] | {"batch_size": 30, "step_size": 0.3},
+        "pbnn": MANY | of_points,
+        "full_mh": MANY,
+    }
+    found = {name: moments(problem("linear"), name, backend, **given) for name, given in runs.items()}
+    for name, one in found.items():
+        assert abs(one.sd_ratio - 1) < 0.01 + NUM_ERRORS * one.sd_ratio_error, name
+        assert one.mean_error < 0.05 + NUM_ERRORS * one.mean_error_error, name
+    assert found["barker_test"].sd_ratio_error < 0.02
+
+
+def test_a_barker_test_that_counts_its_noise_twice_is_seen(problem, monkeypatch, compiled_afresh):
+    given = MANY | {"batch_size": 30, "step_size": 0.6}
+    right = moments(problem("linear"), "barker_test", "jax-cpu", **given)
+    assert abs(right.sd_ratio - 1) < 0.01 + NUM_ERRORS * right.sd_ratio_error
+    monkeypatch.setattr(barker, "noisy_barker", lambda delta, variance: acceptance.noisy_barker(delta, 0 * variance))
+    loop_of.cache_clear()
+    found = moments(problem("linear"), "barker_test", "jax-cpu", **given)
+    assert found.sd_ratio > 1.01 + NUM_ERRORS * found.sd_ratio_error
+
+
+# Delayed acceptance
+
+
+@both
+def test_delayed_acceptance_keeps_detailed_balance_to_rounding(problem, backend):
+    """On digits, where the quadratic leaves something for the second stage."""
+    found = residual(problem("digits"), "delayed_acceptance", backend, number=8, proxy="second")
+    assert found.num_moves >= 4
+    assert abs(found.residual) < 1e-3
+
+
+# SGNHT
+
+
+def thermostat(problem, weight, batch_size, step_size, friction):
+    """Mean friction xi and variance a of a Gaussian under SGNHT, xi taken as constant.
+
+    With E z^2 = eta: E theta z = eta / 2, a = 1 - xi / 2, and the balance of z^2 gives
+    xi^2 - 2 xi + eta xi / 2 + 2 alpha + eta V = 0, V the variance of the whitened gradient's noise.
+    """
+    multiplicative, additive = gradient_noise(problem, weight, batch_size)
+    xi = friction
+    for _ in range(100):
+        variance = 1 - xi / 2
+        noise = np.trace(additive + (multiplicative @ (variance * np.eye(2)).ravel()).reshape(2, 2)) / 2
+        xi = friction + (xi**2 + step_size * xi / 2 + step_size * noise) / 2
+    return xi, variance
+
+
+def temperature_and_variance(problem, backend, **given):
+    """E |z|^2 / (P eta) and the variance of the whitened position, with their errors over the chains."""
+    draws, _ = sample(
+        problem, "sgnht", backend, chains=256, num_steps=400, num_warmup=1600, thin=1, weight="data", **given
+    )
+    factor = preconditioner_factor(problem, problem.num_points, "full")
+    moves = np.linalg.solve(factor, np.diff(draws, axis=1).reshape(-1, 2).T).T.reshape(len(draws), -1)
+    centred = draws - draws.mean(axis=(0, 1))
+    places = np.linalg.solve(factor, centred.reshape(-1, 2).T).T.reshape(len(draws), -1)
+    by_chain = (moves**2).mean(axis=1) / given["step_size"], (places**2).mean(axis=1)
+    return [(part.mean(), part.std(ddof=1) / np.sqrt(len(part))) for part in by_chain]
+
+
+THERMOSTAT = {"batch_size": 10, "step_size": 0.01, "friction": 0.1}
+
+
+@both
+def test_the_thermostat_keeps_its_temperature_and_the_variance_that_follows(problem, backend):
+    (temperature, error), (variance, variance_error) = temperature_and_variance(
+        problem("linear"), backend, **THERMOSTAT
+    )
+    assert abs(temperature - 1) < NUM_ERRORS * error < 0.05
+    xi, expected = thermostat(problem("linear"), 100, **THERMOSTAT)
+    # The gradient's noise is there: it adds to the friction.
+    assert xi > 0.12
+    # What the mean friction does not tell is of the order of its variance, eta / P.
+    assert abs(variance - expected) < NUM_ERRORS * variance_error + 0.02
+    assert variance_error < 0.02
+
+
+def test_a_thermostat_that_forgets_the_square_is_seen(problem, monkeypatch, compiled_afresh):
+    class Norm:
+        """The namespace of the arrays, whose sum of squares is the norm."""
+
+        def __init__(self, xp):
+            self.xp = xp
+
+        def __getattr__(self, name):
+            return getattr(self.xp, name)
+
+        def sum(self, squares, axis):
+            return self.xp.sqrt(self.xp.sum(squares, axis=axis))
+
+    right = sgnht.array_namespace
+    monkeypatch.setattr(sgnht, "array_namespace", lambda array: Norm(right(array)))
+    # The norm of a small velocity is far larger than its square: the brake locks.
+    with pytest.raises(AssertionError, match="became non-finite"):
+        temperature_and_variance(problem("linear"), "jax-cpu", **THERMOSTAT)
+
+
+# Austerity
+
+
+@both
+def test_the_bias_of_austerity_falls_with_epsilon(problem, backend):
+    given = LENGTH[backend] | {"batch_size": 10}
+    loose, strict = (
+        moments(problem("linear"), "austerity", backend, **given, epsilon=epsilon) for epsilon in (0.2, 1e-4)
+    )
+    assert loose.sd_ratio > 1.3
+    assert abs(strict.sd_ratio - 1) < 0.01 + NUM_ERRORS * strict.sd_ratio_error
+
+
+def test_control_variates_decide_with_fewer_points(problem):
+    """On a linear Gaussian problem the quadratic is the loss: the first look leaves nothing open."""
+    plain, anchored = (
+        audited(problem("linear"), "austerity", batch_size=10, proxy=proxy) for proxy in ("none", "second")
+    )
+    assert (anchored["num_points"] == 10).all()
+    assert plain["num_points"].mean() > 15
+    np.testing.assert_allclose(anchored["log_accept"], anchored["log_exact"], atol=1e-3)
+
+
+def audited(problem, name, **given):
+    settings = resolve(name, given, problem)
+    sampler = build_sampler("jax-cpu", problem, METHODS[name], settings)
+    return sampler.audit(np.tile(problem.map, (50, 1)), np.ones(50, int), 0)
+
+
+@both
+def test_balance_tells_a_loose_test_from_a_strict_one(problem, backend):
+    given = {"batch_size": 10, "number": 30}
+    loose, strict = (residual(problem("linear"), "austerity", backend, **given, epsilon=e) for e in (0.3, 1e-5))
+    assert loose.residual > 0.2
+    assert abs(strict.residual) < 0.02 + NUM_ERRORS * strict.error
+
+
+# Bounds, and what is exact by them
+
+
+@pytest.fixture(scope="module")
+def logistic(problem):
+    """A logistic regression whose decisions rarely need all points, and draws of its posterior by HMC."""
+    from implementations.tasks.gold_standard import sample as gold_standard
+
+    tall = problem("logistic", num_points=500)
+    return tall, gold_standard(tall, 500.0, seed=0, chains=8, num_warmup=100, num_draws=250).draws.reshape(-1, 8)
+
+
+@pytest.mark.parametrize("task", ["logistic", "digits", "linear"])
+@pytest.mark.parametrize("order", [None, "first", "second"])
+def test_no_loss_changes_by_more_than_its_bound(problem, task, order):
+    made = problem(task, **({"num_points": 500} if task == "logistic" else {}))
+    card = METHODS["mh_ss"]
+    inputs = Inputs(made, card, resolve("mh_ss", {"proxy": order or "first"}, made))
+    target = ModelTarget(made.model, jax_likelihood, jax_minibatch)
+    if bounds.slope(made.model, order) is None:
+        assert (task, order) == ("linear", None)
+        return
+    random, factor = np.random.default_rng(0), preconditioner_factor(made, made.num_points, "full")
+    data = inputs.points()._replace(together=inputs.together(is_whole=True))
+    start, end = (made.map + 2 * random.normal(size=(50, made.num_parameters)) @ factor.T for _ in range(2))
+    found = abs(np.asarray(Losses(target, order).differences_of_all(start, end, data)))
+    allowed = np.outer(target.move_bound(start, end, data, order), target.point_bounds(data.together, order))
+    assert (found <= allowed * (1 + 1e-4) + 1e-5).all()
+    # A bound that is far too large would cost points for nothing.
+    assert task == "digits" or order == "second" or (found / allowed).max() > 0.3
+    total, largest = target.bound_totals(data, order)
+    each = np.asarray(target.point_bounds(data.together, order))
+    np.testing.assert_allclose([total, largest], [each.sum(), each.max()], rtol=1e-4)
+
+
+def test_the_largest_cube_of_unit_vectors_is_found_by_trying_all(problem):
+    angles = np.linspace(0, 2 * np.pi, 100_001)
+    for cosine in (0.0, 0.3, 0.8, 1.0):
+        of_second = cosine * np.cos(angles) + np.sqrt(1 - cosine**2) * np.sin(angles)
+        assert bounds._cubic(np.float64(cosine)) == pytest.approx((np.cos(angles) ** 2 * abs(of_second)).max())
+
+
+def test_lazy_uniforms_are_uniform_independent_and_the_same_in_every_library():
+    keys = np.random.default_rng(0).integers(-(2**31), 2**31, (200, 4), dtype=np.int32)
+    counters = np.arange(1000, dtype=np.int32)
+    with np.errstate(over="ignore"):
+        first, second = (lazy.uniforms(keys[:, 2 * part : 2 * part + 2], counters, np.float64) for part in (0, 1))
+    for pair in ((first, second), (first[:, 1:], first[:, :-1]), (first[1:], first[:-1])):
+        cells = (20 * pair[0]).astype(int) * 20 + (20 * pair[1]).astype(int)
+        assert stats.chisquare(np.bincount(cells.ravel(), minlength=400)).pvalue > 1e-4
+    np.testing.assert_array_equal(lazy.uniforms(jnp.asarray(keys[:, :2]), jnp.asarray(counters), jnp.float32), first)
+    found = lazy.uniforms(torch.tensor(keys[:, :2]), torch.tensor(counters), torch.float64)
+    np.testing.assert_array_equal(found, first)
+
+
+@both
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [("tunamh", {"chi": 0.05, "step_size": 0.02}), ("mh_ss", {"proxy": "first"}), ("mh_ss", {"proxy": "second"})],
+)
+def test_methods_with_bounds_stay_in_the_exact_posterior(logistic, backend, method, given):
+    """Chains that begin in the gold standard keep its moments."""
+    tall, draws = logistic
+    length = {"chains": 400, "num_steps": 120, "num_warmup": 0, "thin": 40}
+    if backend == "torch-cpu":
+        length |= {"num_steps": 40, "thin": 20}
+    run = sample_in_memory(tall, method, length | given, backend, start=draws[:: len(draws) // 400][:400])
+    assert run.status == "ok"
+    whitened = (run.draws.positions[:, -1] - draws.mean(axis=0)) / draws.std(axis=0)
+    error = np.sqrt(1 / 400 + 1 / len(draws))
+    assert abs(whitened.mean(axis=0)).max() < NUM_ERRORS * error
+    assert abs((whitened**2).mean(axis=0) - 1).max() < NUM_ERRORS * np.sqrt(2) * error
+    assert run.draws.acceptance.mean() > 0.15
+    # Decisions on fewer points than all, but for those that would need more.
+    points = run.audit["num_points"]
+    assert points.mean() < 500 and points.min() < 100
+    kept = decisions.balance(**{key[8:]: run.audit[key] for key in run.audit if key.startswith("balance_")})
+    assert abs(kept.residual) < NUM_ERRORS * kept.error < 0.1
+
+
+def test_a_bound_that_is_too_small_is_seen(problem, monkeypatch, compiled_afresh):
+    tall, right = problem("logistic", num_points=500), bounds.move_bound
+    monkeypatch.setattr(bounds, "move_bound", lambda *arguments: 0.1 * right(*arguments))
+    found = residual(tall, "mh_ss", "jax-cpu", number=30, proxy="first")
+    assert found.residual > 5 * found.error
+
+
+def test_where_a_loss_has_no_bound_a_run_says_that_it_is_not_applicable(problem):
+    for name, given in (("tunamh", {}), ("confidence", {"proxy": "none"})):
+        found = sample_in_memory(problem("linear"), name, given)
+        assert found.status == "skipped"
+        assert found.reason.startswith(
+            f"{name} is not applicable to 'linear' with proxy none: a loss has no known bound"
+        )
+
+
+# The confidence sampler
+
+
+@both
+def test_the_confidence_sampler_is_rarely_wrong_and_looks_closer_for_a_smaller_delta(problem, backend):
+    tall = problem("logistic", num_points=2000)
+    points, start = [], np.tile(tall.map, (60, 1))
+    for delta in (0.5, 1e-6):
+        given = {"delta": delta, "proxy": "second", "step_size": 0.05}
+        sampler = build_sampler(backend, tall, METHODS["confidence"], resolve("confidence", given, tall))
+        found = sampler.audit(start, np.ones(len(start), int), 0)
+        points.append(found["num_points"].mean())
+        is_wrong = (found["log_uniform"] < found["log_accept"]) != (found["log_uniform"] < found["log_exact"])
+        assert is_wrong.mean() <= delta
+    assert points[0] < 0.8 * points[1]
+
+
+# Pseudo-marginal
+
+
+@both
+def test_pseudo_marginal_finds_the_target_where_its_estimate_is_good(problem, backend):
+    """Fifty points of a hundred, and a target whose loss has a noise of variance 0.2."""
+    given = MANY | {"batch_size": 10, "num_batches": 5, "step_size": 0.3, "weight": 5}
+    found = moments(problem("linear"), "pseudo_marginal", backend, **given)
+    assert abs(found.sd_ratio - 1) < 0.01 + NUM_ERRORS * found.sd_ratio_error
+    assert found.mean_error < 0.02 + NUM_ERRORS * found.mean_error_error
+
+
+def test_a_pseudo_marginal_without_its_correction_is_seen(problem, monkeypatch, compiled_afresh):
+    monkeypatch.setattr(pseudo_marginal, "CORRECTION", 0.0)
+    given = MANY | {"batch_size": 10, "num_batches": 5, "step_size": 0.3, "weight": 5, "num_steps": 2000}
+    found = moments(problem("linear"), "pseudo_marginal", "jax-cpu", **given)
+    assert found.sd_ratio > 1.01 + NUM_ERRORS * found.sd_ratio_error
+
+
+def test_the_balance_of_pseudo_marginal_sees_how_far_its_target_is_perturbed(problem):
+    given = {"batch_size": 10, "num_batches": 5, "weight": 5, "step_size": 0.3}
+    found = residual(problem("linear"), "pseudo_marginal", "jax-cpu", number=60, **given)
+    assert abs(found.residual) < 0.02 + NUM_ERRORS * found.error < 0.1
+
+
+# Cycles
+
+
+@both
+def test_draws_of_cyclic_sgld_are_those_of_small_steps(problem, backend):
+    """A large first step would bias SGLD; late in a cycle the bias is that of the small steps there."""
+    given = MANY | {"num_steps": 1700, "weight": "data", "batch_size": 20, "step_size": 0.3}
+    plain = moments(problem("linear"), "sgld", backend, **given)
+    late = moments(problem("linear"), "csgld", backend, **given, num_cycles=2, explored=0.7)
+    assert plain.sd_ratio > 1.2
+    assert abs(late.sd_ratio - 1) < 0.5 * (plain.sd_ratio - 1)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_cycle_begins_at_the_full_step_and_keeps_its_late_draws(problem, backend):
+    given = {"chains": 2, "num_steps": 60, "num_warmup": 20, "thin": 5, "num_cycles": 2, "explored": 0.5}
+    settings = resolve("csghmc", given, problem("linear"))
+    sampler = build_sampler(backend, problem("linear"), METHODS["csghmc"], settings)
+    numbers = np.arange(80)
+    sizes = np.asarray(step_sizes(sampler.values, sampler._put(numbers)))
+    expected = [settings.step_size / 2 * (1 + math.cos(math.pi * (number % 40) / 40)) for number in numbers]
+    np.testing.assert_allclose(sizes, expected, rtol=1e-5, atol=1e-9)
+    # After 20 + 5, 10, … 60 steps, of which 25 to 40 and 65 to 80 end in the second half of a cycle.
+    steps, is_late = draw_steps(settings)
+    assert steps[is_late].tolist() == [25, 30, 35, 40, 65, 70, 75, 80]
+    assert sample_in_memory(problem("linear"), "csghmc", given, backend).draws.positions.shape == (2, 8, 2)

@@ -1,0 +1,254 @@
+"""Tuning by the noise: the budget against Monte Carlo, the pilot against the chains it is for."""
+
+import math
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks.known_problems import known_problem
+from implementations import estimates, sampling, tuning
+from implementations.acceptance import naive, penalty, penalty_corrected
+from implementations.infrastructure.errors import SettingError
+from implementations.kernel import Shapes
+from implementations.methods import METHODS, find_method, resolve
+from implementations.noise_budget import (
+    BIAS_BUDGET,
+    MOST_NOISE,
+    SKEWNESS,
+    balance_residual,
+    largest_estimated,
+    largest_skewed,
+    largest_variance,
+)
+from implementations.run import Job, run
+from implementations.sampling import sample
+from implementations.settings import STEP_SIZE, Size
+from implementations.tuning import ladder, log_acceptance_variance, tune
+from tests.implementations.chains import BACKENDS
+
+both = pytest.mark.parametrize("backend", BACKENDS)
+SHORT = {"num_steps": 2000, "num_warmup": 1000, "thin": 10}
+
+
+def tuned(problem, method, backend="torch-cpu", seed=0, budget=None, **given):
+    return tune(problem, METHODS[method], resolve(method, SHORT | given, problem), backend, seed, budget)
+
+
+class TestTheBudget:
+    @pytest.mark.parametrize(("variance", "expected"), [(0.3, 0.005), (0.7, 0.020), (1.6, 0.063), (5.0, 0.199)])
+    def test_the_residual_of_five_batches_is_that_of_the_regime_map(self, variance, expected):
+        """As a referee found it from mini-batches redrawn 2,000 times."""
+        assert balance_residual(penalty, variance, 4) == pytest.approx(expected, abs=0.002)
+
+    def test_the_residual_is_that_of_random_numbers(self):
+        random, number, variance, dof = np.random.default_rng(0), 1_000_000, 1.6, 9
+
+        def acceptances(rise):
+            delta = rise + math.sqrt(variance) * random.normal(size=number)
+            estimated = variance * random.chisquare(dof, size=number) / dof
+            return np.exp(np.minimum(-delta - estimated / 2, 0))
+
+        there, back = acceptances(1.0), acceptances(-1.0)
+        found = math.log(there.mean() / back.mean()) + 1
+        error = math.hypot(*(each.std() / each.mean() for each in (there, back))) / math.sqrt(number)
+        assert balance_residual(penalty, variance, dof) == pytest.approx(found, abs=4 * error + 3e-4)
+
+    def test_the_residual_of_the_naive_rule_is_its_closed_form(self):
+        """E[min(1, exp(-x))] of x ~ N(d, s^2) is Phi(-d / s) + exp(s^2 / 2 - d) Phi(d / s - s)."""
+
+        def acceptance(rise, sd):
+            return stats.norm.cdf(-rise / sd) + math.exp(sd**2 / 2 - rise) * stats.norm.cdf(rise / sd - sd)
+
+        for variance in (0.04, 0.5, 2.0):
+            sd = math.sqrt(variance)
+            expected = math.log(acceptance(1.0, sd) / acceptance(-1.0, sd)) + 1
+            assert balance_residual(naive, variance, math.inf) == pytest.approx(expected, abs=2e-3)
+
+    def test_more_degrees_of_freedom_allow_more_noise_up_to_what_is_best_when_it_is_known(self):
+        limits = [largest_estimated(penalty, dof) for dof in (1, 4, 9, 49, math.inf)]
+        assert limits == sorted(limits) and limits[1] == pytest.approx(0.68, abs=0.03)
+        assert limits[-1] == MOST_NOISE
+        assert largest_estimated(penalty_corrected, 4) > limits[1]
+        assert largest_estimated(naive, math.inf) == pytest.approx(2 * BIAS_BUDGET, rel=0.05)
+
+    def test_skewed_noise_at_its_limit_breaks_balance_by_the_budget(self):
+        """The mean of exponential numbers, whose skewness is 2, weighed with its known variance."""
+        assert stats.expon.stats(moments="s") == SKEWNESS
+        for count in (20, 200):
+            variance = largest_skewed(count)
+            scale = math.sqrt(variance * count) / count
+            # E[exp(-noise - variance / 2)] of a move that is accepted less often than always.
+            log_mean = -count * math.log(1 + scale) + count * scale - variance / 2
+            assert abs(log_mean) == pytest.approx(BIAS_BUDGET, rel=0.3)
+
+    def test_a_method_without_noise_has_no_limit(self):
+        assert largest_variance("exact", Shapes()) == math.inf
+
+
+@both
+@pytest.mark.parametrize("method", ["full_mh", "mala"])
+def test_a_full_data_chain_has_the_acceptance_that_is_best(problem, backend, method):
+    found = sample(problem("linear"), method, SHORT | {"step_size": "auto"}, backend, is_audited=False)
+    best = {"full_mh": 0.234, "mala": 0.574}[method]
+    assert found.draws.acceptance.mean() == pytest.approx(best, abs=0.05)
+    assert found.progress.tuning["best_acceptance"] == best
+    assert found.progress.tuning["variance"] is None and found.warnings == ()
+
+
+@both
+def test_the_noise_of_a_chain_is_what_the_budget_allows(problem, backend):
+    """From a step that is far too large; and the run is the one that the chosen numbers would have given."""
+    given = SHORT | {"weight": 40, "batch_size": 5}
+    found = sample(problem("linear"), "pbnn", given | {"step_size": "auto"}, backend)
+    limit = largest_variance("penalty", resolve("pbnn", given, problem("linear")).shapes)
+    assert np.median(found.draws.variance) == pytest.approx(limit, rel=0.25)
+    assert found.draws.acceptance.mean() > 0.234
+    chosen = found.progress.tuning["chosen"]
+    assert set(chosen) == {"step_size"} and found.progress.tuning["largest_variance"] == limit
+    again = sample(problem("linear"), "pbnn", given | chosen, backend)
+    np.testing.assert_array_equal(found.draws.positions, again.draws.positions)
+    assert again.progress.tuning is None
+
+
+def test_the_fewest_batches_are_found_for_a_step_and_for_none(problem):
+    digits = problem("digits")
+    given = {"weight": 100, "batch_size": 10, "variance": "points"}
+    fixed = tuned(digits, "pbnn", num_batches="auto", step_size=0.02, **given)
+    assert fixed.variance <= 1.2 * fixed.largest_variance and fixed.warning is None
+    fewer = max(rung for rung in ladder(1, 100) if rung < fixed.chosen["num_batches"])
+    settings = resolve("pbnn", SHORT | given | {"num_batches": fewer, "step_size": 0.02}, digits)
+    # The variance of one point's share is what it is: fewer would have been too noisy.
+    noisier = fixed.variance * fixed.chosen["num_batches"] / fewer
+    assert noisier > 0.8 * largest_variance("penalty", settings.shapes)
+    free = tuned(digits, "pbnn", num_batches="auto", step_size="auto", **given)
+    assert set(free.chosen) == {"num_batches", "step_size"}
+    assert free.acceptance == pytest.approx(0.234, abs=0.08) or free.variance > 0.7 * free.largest_variance
+    assert free.variance <= 1.2 * free.largest_variance
+
+
+def test_an_independent_draw_is_the_largest_step_of_crank_and_nicolson():
+    found = tuned(known_problem("two_classes"), "pbnn_cn", step_size="auto", batch_size=50)
+    assert found.chosen == {"step_size": 0.5} and found.acceptance > 0.8
+
+
+def test_where_all_points_are_too_few_the_run_says_so_and_what_would_help(problem, tmp_path):
+    linear = problem("linear")
+    given = SHORT | {"num_batches": "auto", "batch_size": 10, "weight": "data", "step_size": 1.0, "num_steps": 300}
+    job = Job(linear, "pbnn", resolve("pbnn", given, linear), "torch-cpu", 0)
+    record = run(job, tmp_path, stream=StringIO())
+    assert record["settings"]["num_batches"] == "auto" and record["tuning"]["chosen"] == {"num_batches": 10}
+    assert "no num_batches with num_batches × batch_size <= 100" in record["warning"]
+    assert "control variates" in record["warning"]
+    assert record["tuning_evaluations"] == record["tuning"]["num_likelihoods"] > 0
+    helped = float(record["warning"].split("step_size = ")[2].split(",")[0])
+    settings = given | {"num_batches": 10, "step_size": helped}
+    better = sample(linear, "pbnn", settings, "torch-cpu", is_audited=False)
+    assert np.median(better.draws.variance) <= 1.3 * largest_variance(
+        "penalty", resolve("pbnn", settings, linear).shapes
+    )
+
+
+@both
+def test_the_same_seed_finds_the_same_numbers_and_others_near_them(problem, backend):
+    one, two, other = (
+        tuned(problem("linear"), "pbnn", backend, seed, step_size="auto", num_warmup=400) for seed in (0, 0, 1)
+    )
+    assert one.record() == two.record() != other.record()
+    assert other.chosen["step_size"] == pytest.approx(one.chosen["step_size"], rel=0.5)
+
+
+@pytest.mark.parametrize("given", [{"step_size": "auto"}, {"step_size": "auto", "num_batches": "auto"}])
+def test_a_budget_is_kept(problem, given):
+    for budget in (20_000, 100_000):
+        found = tuned(problem("linear"), "pbnn", budget=budget, **given)
+        assert 0.5 * budget < found.num_likelihoods + found.num_gradients <= budget
+        assert found.record()["budget"] == budget
+    with pytest.raises(SettingError, match="a tuning of 1000 evaluations is too short for pbnn on 'linear'"):
+        tuned(problem("linear"), "pbnn", budget=1000, **given)
+
+
+def test_without_a_budget_tuning_takes_no_more_steps_than_the_warm_up(problem):
+    for num_warmup in (100, 1000):
+        found = tuned(problem("linear"), "pbnn", step_size="auto", num_batches="auto", num_warmup=num_warmup, thin=7)
+        assert 0.7 * num_warmup < found.num_steps <= num_warmup
+
+
+def test_a_resumed_run_is_not_tuned_again(problem, monkeypatch):
+    saved = []
+    given = {"num_steps": 600, "num_warmup": 300, "step_size": "auto"}
+    whole = sample(
+        problem("linear"), "pbnn", given, "torch-cpu", on_chunk=lambda *seen: saved.append((seen[0], seen[2]()))
+    )
+    monkeypatch.setattr(sampling, "tune", None)
+    again = sample(problem("linear"), "pbnn", given, "torch-cpu", resume=saved[1])
+    np.testing.assert_array_equal(again.draws.positions, whole.draws.positions)
+    assert again.progress.tuning == whole.progress.tuning
+
+
+def test_a_run_that_cannot_be_made_is_skipped_before_it_is_tuned(problem, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    found = sample(problem("linear"), "pbnn", {"step_size": "auto"}, "torch-gpu")
+    assert found.status == "skipped" and found.progress.tuning is None
+
+
+BARKER = f"{Path(__file__).parents[1] / 'plugins' / 'barker.py'}:CARD"
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "message"),
+    [
+        ("sgld", {"step_size": "auto"}, "sgld: step_size = 'auto' goes by the moves that are accepted, and all are"),
+        ("laplace", {"step_size": "auto"}, "laplace: step_size = 'auto' goes by"),
+        ("blackjax_nuts", {"step_size": "auto"}, "blackjax_nuts: step_size = 'auto': the method names no acceptance"),
+        (BARKER, {"step_size": "auto"}, "barker: step_size = 'auto': the method names no acceptance"),
+        ("pbnn", {"step_size": "auto", "num_warmup": 99}, "num_warmup = 99 is too short for one; raise it to 100"),
+        ("naive", {"step_size": "auto", "batch_size": 1}, "goes by the noise, of which one point tells nothing"),
+        ("pbnn", {"num_batches": "auto", "batch_size": 1500}, "num_batches × batch_size = 3000 exceeds the 2000"),
+        ("pbnn", {"batch_size": "auto"}, "batch_size = 'auto' is not a whole number"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_tuned_is_refused_with_the_reason(method, given, message):
+    with pytest.raises(SettingError) as caught:
+        resolve(method, given, Size("regression", num_points=2000, num_parameters=21))
+    assert message in str(caught.value)
+
+
+def test_a_card_names_the_acceptance_to_aim_at_and_a_number_to_begin_with(problem):
+    card = replace(find_method(BARKER), aims_at=0.4)
+    settings = card.resolve(SHORT | {"step_size": "auto"}, problem("linear"))
+    assert tune(problem("linear"), card, settings, "torch-cpu", 0).acceptance == pytest.approx(0.4, abs=0.06)
+    with pytest.raises(SettingError, match="step_size needs a number as its default"):
+        replace(card, own_settings=(STEP_SIZE.but(default="auto"), *card.own_settings[1:]))
+
+
+def test_the_ladder_is_short_and_ends_at_the_most_there_are():
+    assert list(ladder(1, 47)) == [1, 2, 3, 5, 7, 10, 15, 20, 30, 47]
+    assert list(ladder(2, 2)) == [2]
+
+
+def test_an_acceptance_is_that_of_its_variance():
+    """E[min(1, exp(x))] of x ~ N(-v / 2, v)."""
+    variance = log_acceptance_variance(0.234)
+    assert variance == pytest.approx(2.38**2, rel=0.01)
+    draws = np.random.default_rng(0).normal(-variance / 2, math.sqrt(variance), 1_000_000)
+    assert np.exp(np.minimum(draws, 0)).mean() == pytest.approx(0.234, abs=0.002)
+
+
+def test_the_share_of_points_is_that_of_the_estimator(problem):
+    """Over kinds: the variance of delta as M grows, against the estimate of fixed differences."""
+    differences = np.random.default_rng(0).normal(size=100)
+    for kind in ("points", "points_infinite"):
+        ratios = []
+        for num_batches in (2, 8):
+            settings = resolve(
+                "pbnn", {"num_batches": num_batches, "batch_size": 10, "variance": kind}, problem("linear")
+            )
+            ratios.append(tuning._per_variance(settings, 100))
+            few = np.resize(differences, (1, num_batches, 10))
+            found = estimates.of_batches(few, np.zeros(1), 1.0, 100, kind)[1]
+            assert found[0] / few.var(ddof=1) == pytest.approx(ratios[-1])
+        assert ratios[1] < ratios[0] / 3.9

@@ -1,0 +1,143 @@
+"""The command pbnn-bench, from the words that are typed to what is printed or drawn."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from implementations.methods import METHODS
+from implementations.tasks import TASKS
+from pbnn_bench import studies
+from pbnn_bench.command import COMMANDS, main
+
+
+def printed(capsys, *words: str) -> str:
+    assert main(words) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def refused(capsys, *words: str) -> str:
+    """The one line that a mistake gets."""
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1 and error.startswith("error: ")
+    return error
+
+
+def test_without_a_command_it_shows_all_of_them_with_an_example_each(capsys):
+    for words in ((), ("--help",)):
+        text = printed(capsys, *words)
+        for name, one in COMMANDS.items():
+            assert f"  {name} " in text and f"pbnn-bench {one.example}" in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: pbnn-bench {name}")
+
+
+def test_a_mistyped_command_gets_the_nearest(capsys):
+    assert refused(capsys, "calibrat") == "error: no command 'calibrat'; did you mean 'calibrate'?\n"
+
+
+def test_list_has_every_method_task_study_and_backend(capsys):
+    text = printed(capsys, "list")
+    for name in (*METHODS, *TASKS, "paper", "smoke", "jax-cpu"):
+        assert f"  {name} " in text
+    assert "  pbnn " not in printed(capsys, "list", "tasks")
+    assert "no list 'metods'; did you mean 'methods'?" in refused(capsys, "list", "metods")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_info_of_a_method_has_its_settings_with_their_defaults(name, capsys):
+    lines = printed(capsys, "info", name).splitlines()
+    for setting in METHODS[name].settings.values():
+        (line,) = [line for line in lines if line.startswith(f"  {setting.name} ")]
+        assert setting.help in line
+    (steps,) = [line for line in lines if line.startswith("  num_steps ")]
+    assert "20,000" in steps
+
+
+def test_info_knows_tasks_studies_and_files_and_the_nearest_name(capsys, tmp_path):
+    assert "55,000" in printed(capsys, "info", "mnist")
+    assert "blackjax_nuts" in printed(capsys, "info", "smoke")
+    assert "Barker" in printed(capsys, "info", "tests/plugins/barker.py:CARD")
+    assert "did you mean 'digits'?" in refused(capsys, "info", "digitts")
+    assert "no file nowhere.yaml" in refused(capsys, "info", "nowhere.yaml")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two short runs, as ``sample`` leaves them."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, method in (("one", "full_mh"), ("other", "pbnn")):
+        words = ["sample", "--task", "linear", "--method", method, "--backend", "torch-cpu", "--no-audit"]
+        assert main([*words, "--set", "num_steps=400", "--set", "num_warmup=50", "--out", str(folder / name)]) == 0
+    return folder
+
+
+def test_compare_shows_what_differs_and_what_came_of_it(runs, capsys):
+    lines = printed(capsys, "compare", str(runs / "one"), str(runs / "other")).splitlines()
+    table = {line.split("  ")[0]: [cell.strip() for cell in line.split("  ")[1:] if cell.strip()] for line in lines}
+    assert table["method"] == ["full_mh", "pbnn"]
+    assert "num_steps" not in table and "seed" not in table
+    record = json.loads((runs / "other" / "run.json").read_text())
+    assert float(table["acceptance_rate"][1]) == pytest.approx(record["acceptance_rate"], rel=0.01)
+    assert {"r_hat", "nll", "rmse", "ece", "likelihood_evaluations"} <= set(table)
+    assert not any("different problems" in line for line in lines)
+
+
+def test_plot_draws_a_picture(runs, tmp_path, capsys):
+    path = tmp_path / "sub" / "reliability.png"
+    assert printed(capsys, "plot", str(runs / "one"), "--out", str(path)) == f"{path}\n"
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert "end its name in .png" in refused(capsys, "plot", str(runs / "one"), "--out", str(tmp_path / "a.svg"))
+
+
+def test_a_folder_without_a_run_is_named(tmp_path, capsys):
+    assert f"{tmp_path} has no run.json" in refused(capsys, "plot", str(tmp_path))
+    assert f"{tmp_path} has no run.json" in refused(capsys, "compare", str(tmp_path), str(tmp_path))
+
+
+def test_a_study_that_is_not_there_is_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "no study 'smok'; did you mean 'smoke'?" in refused(capsys, "run", "smok")
+    assert "no file mine.yaml" in refused(capsys, "run", "mine.yaml")
+    assert "run the study first: pbnn-bench run smoke" in refused(capsys, "report", "smoke")
+    (tmp_path / "mine.yaml").write_text("study: mine\n")
+    assert main(["run", "mine.yaml"]) == 2
+    assert "mine.yaml: the key 'tasks' is missing" in capsys.readouterr().err
+
+
+def test_run_hands_the_study_to_snakemake(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    calls = []
+    monkeypatch.setattr(
+        studies.subprocess,
+        "run",
+        lambda words, env, check: calls.append((words, env)) or subprocess.CompletedProcess(words, 7),
+    )
+    assert main(["run", "smoke", "--cores", "3", "--keep-going"]) == 7
+    (words, environment), root = calls[0], studies.packages.folder()
+    expected = ["--snakefile", str(root / "Snakefile"), "--cores", "3", "--keep-going", "--configfile"]
+    assert words == [sys.executable, "-m", "snakemake", *expected, str(root / "workflows/studies/smoke.yaml")]
+    assert environment["PYTHONPATH"].split(os.pathsep)[0] == str(root)
+
+
+def test_ui_without_tracked_runs_says_to_run_a_study(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert "run a study first" in refused(capsys, "ui")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://example.org")
+    assert "open that address" in printed(capsys, "ui")
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path):
+    line = f"{sys.executable} -m pbnn_bench list | head -1"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=studies.packages.folder())
+    assert (done.stdout, done.stderr) == ("methods:\n", "")

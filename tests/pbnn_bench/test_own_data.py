@@ -1,0 +1,177 @@
+"""Files of a user's own: what they may look like, and the one line that each mistake gets."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pbnn_bench.command import main
+from pbnn_bench.own_data import read_own_data
+from tests.browser import opened_browser
+from tests.reports.page_checks import assert_page_works
+
+SHORT = ["--sizes", "120", "--set", "num_steps=1000", "--set", "num_warmup=100"]
+
+
+def good(num_rows: int = 200, num_columns: int = 3) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(0)
+    features = generator.normal(size=(num_rows, num_columns))
+    targets = (features[:, 0] + generator.logistic(size=num_rows) > 0).astype(int)
+    return {
+        "features": features,
+        "targets": targets,
+        "splits": np.repeat(["train", "validation", "test"], [120, 40, 40]),
+    }
+
+
+def table(**columns: object) -> pd.DataFrame:
+    data = good()
+    named = {f"x{number}": column for number, column in enumerate(data["features"].T)}
+    return pd.DataFrame(named | {"target": data["targets"], "split": data["splits"]} | columns)
+
+
+def refusal(path, capsys, *words: str) -> str:
+    assert main(["calibrate", "--features", str(path), *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and len(captured.err.splitlines()) == 1, captured.err
+    return captured.err
+
+
+def without(name: str) -> dict[str, np.ndarray]:
+    return {key: array for key, array in good().items() if key != name}
+
+
+def changed(name: str, index: object, value: object) -> dict[str, np.ndarray]:
+    arrays = good()
+    arrays[name] = arrays[name].astype(float) if isinstance(value, float) else arrays[name].copy()
+    arrays[name][index] = value
+    return arrays
+
+
+@pytest.mark.parametrize(
+    ("arrays", "expected"),
+    [
+        (without("features"), r"no array 'features'; it has: targets, splits"),
+        (changed("features", (17, 2), np.nan), r"training features have NaN or infinity in 1 of 120 .* row 17, col"),
+        (changed("features", (130, 0), np.inf), r"validation features have NaN or infinity in 1 of 40 rows"),
+        (changed("targets", 3, np.nan), r"training targets have NaN or infinity in 1 of 120 rows, the first in row 3"),
+        (good() | {"features": np.zeros(200)}, r"features have shape \(200,\); expected \(rows, columns\)"),
+        (good() | {"targets": np.zeros(199, int)}, r"features have 200 rows and targets shape \(199,\)"),
+        (good() | {"features": np.zeros((200, 2))}, r"all 2 feature columns are constant over the training points"),
+        (good() | {"targets": np.zeros(200, int)}, r"all training targets are .*0.*: there is nothing to predict"),
+        (changed("targets", 199, 7), r"the class .*7.* is in the test points \(1 of them\) and not in the tr"),
+        (changed("splits", 0, "tra"), r"row 0 has the split 'tra'; expected train, validation or test"),
+        (good() | {"splits": np.repeat(["train", "test"], 100)}, r"no row has the split 'validation'"),
+        (good() | {"features": np.full((200, 2), "a")}, r"training features are not numbers"),
+        (good(5), r"features have 5 rows and splits shape \(200,\)"),
+        ({"features": good(4)["features"], "targets": np.arange(4) % 2}, r"4 rows are too few to be split"),
+    ],
+)  # fmt: skip
+def test_an_archive_that_is_wrong_gets_one_clear_line(arrays, expected, tmp_path, capsys):
+    path = tmp_path / "mine.npz"
+    np.savez(path, **arrays)
+    assert re.search(rf"^error: {re.escape(str(path))}: .*{expected}", refusal(path, capsys))
+
+
+@pytest.mark.parametrize("name", ["mine.npz", "mine.parquet"])
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not really", b"PAR1 neither"])
+def test_what_cannot_be_read_is_named(name, content, tmp_path, capsys):
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert str(path) in refusal(path, capsys)
+
+
+def test_a_pickle_is_never_loaded(tmp_path, capsys):
+    path = tmp_path / "mine.npz"
+    np.savez(path, features=np.array([{}], dtype=object), targets=np.zeros(1))
+    assert "is damaged" in refusal(path, capsys)
+
+
+@pytest.mark.parametrize(
+    ("frame", "words", "expected"),
+    [
+        (table(), ["--target", "targt"], "no column of targets 'targt'; did you mean 'target'?"),
+        (
+            table(city="Rome"),
+            [],
+            "the column 'city' has text, 'Rome' in its first row; drop it, or encode it",
+        ),
+        (table(target=[None] + [1] * 199), [], "the column 'target' is empty in 1 of 200 rows"),
+        (
+            table(x1=[np.nan] + [1.0, 2.0] * 99 + [1.0]),
+            [],
+            "NaN or infinity in 1 of 120 rows, the first in row 0, col",
+        ),
+        (table().iloc[:0], [], "no rows, or no columns"),
+    ],
+)
+def test_a_table_that_is_wrong_gets_one_clear_line(frame, words, expected, tmp_path, capsys):
+    path = tmp_path / "mine.csv"
+    frame.to_csv(path, index=False)
+    assert expected in refusal(path, capsys, *words)
+
+
+def test_other_mistakes_of_the_command_line(tmp_path, capsys):
+    assert f"no file {tmp_path / 'none.npz'}" in refusal(tmp_path / "none.npz", capsys)
+    assert "no kind of file '.txt'" in refusal(tmp_path / "mine.txt", capsys)
+    path = tmp_path / "mine.npz"
+    np.savez(path, **good())
+    assert "expected a whole number from 1 to 3" in refusal(path, capsys, "--components", "4")
+    assert "no likelihood 'poison'" in refusal(path, capsys, "--likelihood", "poison")
+
+
+@pytest.mark.parametrize("kind", ["npz", "csv", "parquet"])
+def test_every_kind_of_file_is_the_same_data(kind, tmp_path):
+    path = tmp_path / f"mine.{kind}"
+    if kind == "npz":
+        np.savez(path, **good())
+    else:
+        getattr(table(), f"to_{kind}")(path, index=False)
+    found = read_own_data(path)
+    np.testing.assert_allclose(found.features, good()["features"], rtol=1e-12)
+    np.testing.assert_array_equal(found.targets, good()["targets"])
+    assert [len(found.part(name)[1]) for name in ("train", "validation", "test")] == [120, 40, 40]
+
+
+def test_splits_may_be_numbers_and_are_made_where_there_are_none(tmp_path):
+    path = tmp_path / "mine.npz"
+    np.savez(path, **good() | {"splits": np.repeat([0.0, 1.0, 2.0], [120, 40, 40])})
+    assert not read_own_data(path).is_split_here
+    np.savez(path, **without("splits"))
+    found, again = read_own_data(path, seed=1), read_own_data(path, seed=1)
+    np.testing.assert_array_equal(found.splits, again.splits)
+    assert {part: int((found.splits == part).sum()) for part in set(found.splits)} == {
+        "train": 120, "validation": 40, "test": 40,
+    }  # fmt: skip
+    assert (read_own_data(path, seed=2).splits != found.splits).any()
+
+
+def test_principal_components_are_those_of_a_library(tmp_path):
+    from sklearn.decomposition import PCA
+
+    path = tmp_path / "mine.npz"
+    np.savez(path, **good(num_columns=5))
+    data = read_own_data(path)
+    train = data.part("train")[0]
+    scaled = (data.features - train.mean(axis=0)) / train.std(axis=0)
+    expected = PCA(2, svd_solver="full").fit(scaled[:120]).transform(scaled)
+    np.testing.assert_allclose(np.abs(data.projected(2).features), np.abs(expected), atol=1e-9)
+
+
+def test_calibrate_prints_a_table_and_writes_a_page_that_stands_alone(tmp_path, capsys):
+    """Names of classes, a column that says nothing, and a name that has to be escaped."""
+    path, page = tmp_path / "a <b> file.csv", tmp_path / "page.html"
+    frame = table(same=1.0)
+    frame["target"] = np.where(frame["target"] == 1, "yes", "no")
+    frame.to_csv(path, index=False)
+    assert main(["calibrate", "--features", str(path), "--out", str(page), *SHORT]) == 0
+    captured = capsys.readouterr()
+    assert "constant over the training points are left out: 3" in captured.err
+    assert "2 classes, 4 parameters" in captured.err
+    assert "temperature scaling" in captured.out and "all the data are chosen" in captured.out
+    text = page.read_text()
+    assert "a &lt;b&gt; file.csv" in text and "<b>" not in text
+    with opened_browser() as browser:
+        assert_page_works(browser, page)
+    assert text.count("<tr>") == 1 + 4 and "<svg" in text

@@ -1,0 +1,82 @@
+"""One voice: names of settings and numbers, as readers meet them everywhere."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metrics.seeds import Estimate
+from records.display import distinct_settings, estimate_parts, format_estimate, format_given, format_name, format_number
+from tests.reports.studies import row, study_of
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (float("nan"), "–"),
+        (0.0, "0"),
+        (2.8e-17, "0"),
+        (0.012345, "0.0123"),
+        (1.0, "1.00"),
+        (7, "7"),
+        (1.0000001192, "1.00"),
+        (-1.2345, "−1.23"),
+        (12345.6, "12,346"),
+        (1.23e-5, "1.23e−5"),
+        (1e-5, "1e−5"),
+    ],
+)
+def test_numbers_have_three_significant_digits(value, text):
+    assert format_number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.02, "0.02"), (1.25, "1.25"), (5.0, "5"), (100.0, "100"), (1e-5, "1e−5")]
+)
+def test_a_number_that_was_chosen_has_no_zeros_for_show(value, text):
+    assert format_given(value) == text
+
+
+@pytest.mark.parametrize(
+    ("mean", "low", "high", "text"),
+    [
+        (0.123456, 0.088856, 0.158056, "0.123 [0.089, 0.158]"),
+        (1234.5, 1000.0, 1469.0, "1,234 [1,000, 1,469]"),
+        (-0.0123, -0.3, 0.2754, "−0.01 [−0.30, 0.28]"),
+        # What rounds to 0 but is none keeps two digits; what is 0 is written so, without a sign or zeros.
+        (-0.0000351, -0.02707, 0.027, "−3.5e−5 [−0.027, 0.027]"),
+        (0.02, 0.0, 0.05, "0.020 [0, 0.050]"),
+        (50.0, 0.08, 31000.0, "50 [0.080, 31,000]"),
+        (0.1 + 0.2, 0.3 - 5e-17, 0.3 + 5e-17, "0.300 [0.300, 0.300]"),
+        (0.5, None, None, "0.500 (1 seed)"),
+        (None, None, None, "no value"),
+    ],
+)
+def test_an_estimate_has_the_digits_that_its_interval_deserves(mean, low, high, text):
+    assert format_estimate(Estimate(mean, low, high, 1, 0)) == text
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_no_number_is_minus_zero_or_has_a_hyphen(mean, below, above):
+    for text in estimate_parts(Estimate(mean, mean - below, mean + above, 3, 0)):
+        assert "-" not in text
+        assert not re.search(r"−0(\.0*)?(?![\d.])", text)
+
+
+def test_a_setting_has_the_name_of_the_issue():
+    rows = [row("pbnn+batch_size=5+num_batches=5+step_size=0.0343", target_weight=5.0) | {"weight": "batch"}]
+    assert format_name(study_of(rows).all_settings[0]) == "PBNN n=5, M=5, η=0.034"
+
+
+def test_an_estimator_that_only_somebodys_own_method_has_is_shown_by_its_name():
+    rows = [row("pbnn") | {"variance": "jackknife"}]
+    assert "variance=jackknife" in format_name(study_of(rows).all_settings[0])
+
+
+def test_settings_that_would_be_alike_are_distinguished_by_their_lengths():
+    rows = [row(f"pbnn+batch_size=2{steps}") for steps in ("", "+num_steps=500")] + [row("full_mh")]
+    texts = list(distinct_settings(study_of(rows).all_settings).values())
+    assert texts[:2] == ["n=2, M=5, η=0.0072, w=N, 20,000 steps", "n=2, M=5, η=0.0072, w=N, 500 steps"]
+    assert "steps" not in texts[2]

@@ -1,0 +1,82 @@
+"""Findings: their numbers, and that no sentence is said which the numbers do not bear out."""
+
+import pytest
+
+from reports.findings import findings
+from tests.reports.test_claims import MadeUp, runs, study, world
+
+LINEAR = {"weight": "data", "step_size": 2e-4, "batch_size": 2, "preconditioner": "none"}
+BATCHES = {"variance": "batches", "weight": "batch"}
+PAPER = BATCHES | {"batch_size": 5, "num_batches": 5}
+
+
+def other_world(width: float = 1.01, penalised: float = 1.01, noise: float = 100.0) -> list[dict]:
+    """Runs that every finding needs: widths of PBNN within a data set, with the variance known, and σ² at large N."""
+    return [
+        *runs("linear", "naive", **LINEAR, num_batches=1, sd_ratio=1.8, acceptance_rate=0.66),
+        *runs("linear", "pbnn", **LINEAR, num_batches=1, variance="oracle", sd_ratio=penalised, acceptance_rate=0.26),
+        *runs("linear", "pbnn", **LINEAR, num_batches=2, variance="batches", sd_ratio=1.4),
+        *runs("linear", "pbnn", **LINEAR, num_batches=10, variance="batches", sd_ratio=1.01),
+        *runs("regression", "full_mh", weight="data", ece=0.08, confidence_gap=0.08),
+        *runs("regression", "pbnn", **PAPER, sd_ratio=width, mean_variance=0.6),
+        *runs("regression", "pbnn", **PAPER | {"batch_size": 10}, ece=0.01, mean_variance=0.6),
+        *runs("regression-fresh400000", "pbnn", **PAPER | {"batch_size": 200}, num_points=400_000, mean_variance=0.6),
+        *runs("regression", "sgld", weight="batch", batch_size=5, step_size=0.02, likelihood_evaluations=1000),
+        *runs(
+            "regression",
+            "pbnn",
+            **PAPER | {"step_size": 0.1, "preconditioner": "none"},
+            r_hat=9.0,
+            acceptance_rate=6e-6,
+        ),
+        *runs("mnist", "mala", weight="data", ece=0.007, confidence_gap=0.005),
+        *runs("mnist", "pbnn", **BATCHES, batch_size=100, num_batches=10, ece=0.13, confidence_gap=-0.13),
+        *(
+            row
+            for size, variance in ((1000, 1.0), (100_000, noise))
+            for row in runs(
+                f"linear-n{size}",
+                "pbnn",
+                **BATCHES | {"weight": "data"},
+                batch_size=10,
+                num_batches=10,
+                mean_variance=variance,
+            )
+        ),
+    ]
+
+
+def headlines(rows: list[dict]) -> list[str]:
+    return [one.headline for one in findings(study(rows, MadeUp))]
+
+
+def test_every_finding_comes_with_its_numbers():
+    found = dict(findings(study(other_world(), MadeUp)))
+    expected = {
+        "The penalty works.": ["1.80 times as wide", "1.01 times with the variance known", "1.40 times from 2"],
+        "Within a data set it samples the tempered posterior, and on fresh data the expected one.": ["n = 200"],
+        "A small n calibrates an overconfident posterior and spoils a calibrated one.": ["0.08", "0.01", "0.13"],
+        "Where a small bias is good enough, SGLD is far cheaper.": ["800 times fewer"],
+        "At the step that the paper names, without a preconditioner, the chain does not move.": ["e−6 of its moves"],
+        "Plain PBNN on the posterior of all data needs n M in proportion to N.": ["to the power of 1"],
+    }
+    assert list(found) == list(expected)
+    for headline, numbers in expected.items():
+        for number in numbers:
+            assert number in found[headline], found[headline]
+
+
+@pytest.mark.parametrize(
+    ("change", "lost"),
+    [({"penalised": 1.7}, "The penalty works."), ({"noise": 1.0}, "Plain PBNN"), ({"width": 1.5}, "Within a data set")],
+)
+def test_a_sentence_that_the_numbers_do_not_bear_out_is_not_said(change, lost):
+    found = headlines(other_world(**change))
+    assert not any(headline.startswith(lost) for headline in found)
+    assert len(found) >= 4
+
+
+def test_a_study_without_the_runs_has_fewer_findings():
+    rows = [row for row in other_world() if "fresh" not in row["variant"]]
+    assert "What it samples is the tempered posterior." in headlines(rows)
+    assert headlines([row for row in world() if row["task"] == "mnist"]) == []

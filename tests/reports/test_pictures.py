@@ -1,0 +1,113 @@
+"""Figures are legible as pictures, at the size and with the names of the published study."""
+
+import pytest
+from matplotlib.figure import Figure
+
+from records.study import StudyResults
+from reports.benchmarks import KEPT, load
+from reports.figures import FIGURES, SPEED_FIGURES
+from reports.figures.speed import draw_overview
+from reports.publish import PUBLISHED
+from reports.style import theme
+from reports.types import MAX_WORDS
+from tests.reports.pictures import flaws
+
+#: Those that need the files of runs are looked at in test_figures, on a study that has them.
+OF_THE_SUMMARY = {
+    spec.name: spec for spec in FIGURES if not spec.name.startswith("figure") and spec.name != "calibration"
+}
+
+
+@pytest.fixture(scope="module")
+def published() -> StudyResults:
+    return StudyResults.load(PUBLISHED / "paper")
+
+
+@pytest.mark.parametrize("name", OF_THE_SUMMARY)
+def test_a_figure_of_the_published_study_is_legible(name, published):
+    with theme():
+        drawing = OF_THE_SUMMARY[name].draw(published)
+        assert flaws(drawing.figure) == []
+    assert len(drawing.caption.split()) <= MAX_WORDS
+    assert drawing.title and not drawing.title.endswith("."), "a figure of the published study has a message"
+
+
+@pytest.mark.parametrize("spec", SPEED_FIGURES, ids=lambda spec: spec.name)
+def test_a_figure_of_the_kept_benchmarks_is_legible(spec):
+    with theme():
+        drawing = spec.draw(load(KEPT))
+        assert flaws(drawing.figure) == []
+    assert len(drawing.caption.split()) <= MAX_WORDS
+    assert drawing.title
+
+
+def test_the_overview_of_the_readme_is_legible():
+    with theme():
+        assert flaws(draw_overview(load(KEPT))) == []
+
+
+def test_a_squeezed_panel_a_cut_text_and_overlapping_legends_are_flaws():
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    for axes in figure.subplots(1, 3):
+        axes.plot([0, 1], label="a name too long for a third")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2)).set_in_layout(axes is not figure.axes[2])
+    figure.axes[0].set_xticks([0, 0.1], ["zero", "nearly zero"])
+    found = "\n".join(flaws(figure))
+    for words in ("of the figure's width", "is cut by the edge", "'a legend' and 'a legend' overlap", "on an axis"):
+        assert words in found
+
+
+def _two_panels() -> Figure:
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    for axes in figure.subplots(1, 2):
+        axes.plot([0, 1], label="a line")
+        axes.set(xlabel="x", ylabel="y", title="a panel")
+    return figure
+
+
+def test_a_square_over_its_bars_has_to_be_as_wide_as_they_are():
+    figure = Figure(figsize=(5, 4), layout="constrained")
+    square, bars = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
+    square.plot([0, 1])
+    bars.bar([0.5], [1])
+    assert flaws(figure) == []
+    square.set_box_aspect(1)
+    assert flaws(figure) == ["panels 1 and 2 share an axis and do not align"]
+
+
+def test_a_figure_without_a_flaw_has_none():
+    assert flaws(_two_panels()) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "flaw"),
+    [
+        (lambda figure, axes: axes.clear(), "panel 1 is empty"),
+        (lambda figure, axes: axes.set_axis_off() or axes.lines[0].remove(), "panel 1 is empty"),
+        (lambda figure, axes: axes.set_in_layout(False) or axes.set_position([0.1, 0.1, 0.05, 0.8]), "inches wide"),
+        (
+            lambda figure, axes: axes.text(1, 1, "over the edge of the picture " * 3).set_in_layout(False),
+            "is cut by the edge of the figure",
+        ),
+        (lambda figure, axes: [axes.text(0.5, 0.5, word) for word in ("one", "two")], "'one' and 'two' overlap"),
+        (
+            lambda figure, axes: (
+                axes.text(0.2, 0.92, "note", transform=axes.transAxes) and axes.legend(loc="upper left")
+            ),
+            "'note' and 'a legend' overlap",
+        ),
+        (lambda figure, axes: axes.xaxis.set_label_coords(0.5, -0.03), "'x' and the number"),
+        (
+            lambda figure, axes: axes.plot([1, 0], color=axes.lines[0].get_color(), label="another") and axes.legend(),
+            "look alike in a legend",
+        ),
+        (
+            lambda figure, axes: axes.set_ylabel("a label that is longer than its panel is high, by far " * 2),
+            "is cut by the edge",
+        ),
+    ],
+)
+def test_every_flaw_is_found(spoil, flaw):
+    figure = _two_panels()
+    spoil(figure, figure.axes[0])
+    assert any(flaw in one for one in flaws(figure)), flaws(figure)

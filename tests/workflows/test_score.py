@@ -1,0 +1,66 @@
+"""Draws of any program get the score of a study's runs, and wrong ones a clear error."""
+
+import json
+
+import numpy as np
+import pytest
+
+from implementations.infrastructure.errors import SettingError
+from implementations.tasks.exact import gaussian_posterior
+from records.reference import reference
+from workflows.score import main, score
+
+
+def exact_draws(problem, weight, scale=1.0):
+    posterior = gaussian_posterior(problem, weight)
+    return np.random.default_rng(0).multivariate_normal(posterior.mean, scale**2 * posterior.covariance, (4, 500))
+
+
+def test_exact_draws_score_as_exact_and_wide_ones_do_not(problem):
+    linear = problem("linear")
+    right, wide = (score(linear, exact_draws(linear, 20.0, scale), 20.0) for scale in (1.0, 1.2))
+    assert not right["sd_ratio_resolved"] and not right["mean_error_resolved"]
+    assert wide["sd_ratio"] == pytest.approx(1.2, abs=0.05) and wide["sd_ratio_resolved"]
+    # Draws of another weight are draws of another target.
+    assert score(linear, exact_draws(linear, 100.0), 20.0)["sd_ratio"] < 0.7
+
+
+def test_a_file_is_scored_from_the_command_line(problem, tmp_path, capsys):
+    linear = problem("linear")
+    np.savez(tmp_path / "draws.npz", draws=exact_draws(linear, 100.0))
+    arguments = ["--task", "linear", "--problem", str(tmp_path / "problem.npz")]
+    assert main([str(tmp_path / "draws.npz"), *arguments]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["target_weight"] == 100 and found["reference_kind"] == "closed_form"
+    assert abs(found["sd_ratio"] - 1) < 0.1
+    with np.load(tmp_path / "problem.npz") as made:
+        np.testing.assert_array_equal(made["features"], linear.features)
+    np.savez(tmp_path / "draws.npz", samples=np.zeros(3))
+    assert main([str(tmp_path / "draws.npz"), *arguments]) == 2
+    assert "holds 'samples'; expected an array 'draws'" in capsys.readouterr().err
+    assert main(["--task", "linear"]) == 2
+    assert main([str(tmp_path / "none.npz"), "--task", "linear"]) == 2
+    assert main([str(tmp_path / "draws.npz"), "--task", "linear", "--weight", "batch"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("draws", "message"),
+    [
+        (np.zeros((10, 2)), r"shape \(10, 2\): expected \(chains, draws, 2\) .*one chain is draws\[None\]"),
+        (np.zeros((4, 10, 3)), r"shape \(4, 10, 3\): expected \(chains, draws, 2\)"),
+        (np.zeros((4, 0, 2)), "are empty"),
+        (np.full((4, 10, 2), np.nan), "10 of 10 draws are not finite"),
+        (np.zeros((4, 10, 2), complex), "type complex128: expected real numbers"),
+    ],
+)
+def test_what_cannot_be_draws_is_refused(problem, draws, message):
+    with pytest.raises(SettingError, match=message):
+        score(problem("linear"), draws, 100.0)
+
+
+def test_the_reference_of_another_target_is_refused(problem):
+    linear = problem("linear")
+    with pytest.raises(
+        SettingError, match=r"that of 'linear', seed 0, weight 20; expected 'linear', seed 0, weight 100"
+    ):
+        score(linear, exact_draws(linear, 100.0), 100.0, reference(linear, 20.0))

@@ -1,0 +1,89 @@
+"""Parts of a study: runs of one task and backend that one process makes, and evaluates, one after the other.
+
+A process pays once for its imports, and runs of one form share their compiled loop. Parts are neither so long that the
+last one keeps a single core busy, nor so short that starting them is most of the work. They follow from the study
+alone, and not from the machine, so that every call and every node of a cluster cuts it alike.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from implementations.backends import BACKENDS
+from implementations.settings import NUM_BATCHES
+from workflows.study import Run
+
+#: Expected seconds of a part. Starting a process takes some three, so a part is at least several times as long.
+SHORTEST, LONGEST = 10.0, 40.0
+#: A small study is cut into this many parts where that leaves none too short: enough for the cores of a desktop.
+NUM_PARTS = 8
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some runs of one variant of a task on one backend."""
+
+    variant: str
+    backend: str
+    number: int
+    runs: tuple[Run, ...]
+
+    @property
+    def name(self) -> str:
+        """``linear/jax-cpu/part0``: its folder below ``results/<study>/parts``."""
+        return f"{self.variant}/{self.backend}/part{self.number}"
+
+    @property
+    def seconds(self) -> float:
+        return sum(map(expected_seconds, self.runs))
+
+
+def in_parts(runs: Sequence[Run]) -> list[Part]:
+    """The runs of a study in parts. A method out of somebody's own file shares no process with others: it may do
+    anything to it."""
+    total = sum(map(expected_seconds, runs))
+    longest = min(max(total / NUM_PARTS, SHORTEST), LONGEST)
+    groups: dict[tuple[str, str], dict[str | None, list[Run]]] = {}
+    for run in runs:
+        groups.setdefault((run.variant.label, run.backend), {}).setdefault(run.source, []).append(run)
+    return [
+        Part(variant, backend, number, members)
+        for (variant, backend), by_source in groups.items()
+        for number, members in enumerate(
+            itertools.chain.from_iterable(_pieces(sharing, longest) for sharing in by_source.values())
+        )
+    ]
+
+
+def _pieces(runs: Sequence[Run], longest: float) -> Iterator[tuple[Run, ...]]:
+    """Neighbours together, about evenly; in a study's order they are seeds of one setting, settings of one method."""
+    seconds = [expected_seconds(run) for run in runs]
+    num_pieces = max(1, round(sum(seconds) / longest))
+    # A run belongs to the piece in which its middle lies.
+    middles = [end - own / 2 for end, own in zip(itertools.accumulate(seconds), seconds, strict=True)]
+    numbers = [int(middle * num_pieces / sum(seconds)) for middle in middles]
+    for _, piece in itertools.groupby(zip(numbers, runs, strict=True), key=lambda pair: pair[0]):
+        yield tuple(run for _, run in piece)
+
+
+def expected_seconds(run: Run) -> float:
+    """About how long a run takes, within a factor of three on the published study; only ratios matter.
+
+        start + steps (call + evaluations per step x chains x time of an evaluation)
+
+    An evaluation is the loss of a single point; its time grows with the parameters.
+    """
+    settings, size = run.settings, run.variant.size
+    if run.card.needs_all(settings):
+        evaluations = size.num_points
+    else:
+        # At both ends of a move. What a pilot run will choose is not known yet: as many mini-batches as by default.
+        num_batches = NUM_BATCHES.default if "num_batches" in settings.automatic else settings.num_batches
+        evaluations = 2 * (settings.batch_size or 1) * (num_batches or 1)
+    steps = settings.num_warmup + settings.num_steps
+    work = evaluations * settings.chains * 2e-9 * (1 + size.num_parameters / 20)
+    library, _ = BACKENDS[run.backend]
+    if library == "jax":
+        return 1.0 + steps * (3e-6 + work)
+    # Eager steps are slow; long runs are compiled, which takes as long as a hundred thousand of them.
+    return 1.0 + min(steps * (250e-6 + 4 * work), 20.0 + steps * (25e-6 + 4 * work))

@@ -1,0 +1,173 @@
+"""The reference pages of the documentation, generated from what they describe when the site is built."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+from implementations.card import LIBRARIES, NEEDS, Card
+from implementations.methods import ALL_SETTINGS, METHODS
+from implementations.settings import SETTINGS, Setting
+from implementations.tasks import TASKS
+from records.columns import COLUMNS, DERIVED, Column
+from reports.benchmarks import HEADINGS, Benchmarks, is_met, load, words
+from reports.claims import CLAIMS
+from workflows.markdown import fenced, table, text
+
+#: Commands by what they are for. Other packages' are known by name: imports point one way.
+COMMANDS = {
+    "implementations": "One run, without a study",
+    "workflows.grid": "Check a study",
+    "reports.calibrate": "Choose a mini-batch size",
+    "reports.publish": "Keep a report with the code",
+    "benchmarks.summary": "Read and keep benchmarks",
+    "benchmarks.regress": "The regression gate",
+}
+#: Defaults that depend on the number of parameters are shown for as many.
+EXAMPLE_PARAMETERS = 100
+
+
+def commands_page() -> str:
+    """Every command with its own help."""
+    parts = [f"## {title}\n\n{fenced(_help(module), 'text')}" for module, title in COMMANDS.items()]
+    return (
+        "# Commands\n\n`make help` lists the targets of the Makefile. Below, what each command says of itself.\n\n"
+        + "\n".join(parts)
+    )
+
+
+def _help(module: str) -> str:
+    environment = os.environ | {"COLUMNS": "100"}
+    command = [sys.executable, "-m", module, "--help"]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+
+
+def methods_page() -> str:
+    """The card of every method."""
+    intro = (
+        "# Methods\n\nThe card of every method. N is the number of training points, n the size of a mini-batch, M the "
+        f"number of mini-batches per step, P the number of parameters. A default of a step size is shown for "
+        f"P = {EXAMPLE_PARAMETERS}.\n\n"
+    )
+    return intro + "\n".join(_card(card) for card in METHODS.values())
+
+
+def _card(card: Card) -> str:
+    condition = f" ({text(card.condition)})" if card.condition else ""
+    facts = {
+        "called": text(card.label),
+        "from": f"*{text(card.reference)}*",
+        "keeps its target?": f"{card.exactness}{condition}",
+        "a step reads": "mini-batches" if card.is_minibatch else "all N points",
+        "needs": "; ".join(NEEDS[need] for need in sorted(card.needs)),
+        "accepts by": card.acceptance,
+    }
+    if card.libraries != LIBRARIES:
+        facts["runs in"] = ", ".join(card.libraries)
+    own = [[f"`{setting.name}`", text(setting.help), _default(setting)] for setting in card.own_settings]
+    heading = f"## {card.name}\n\n{text(card.summary)}\n\n"
+    return (
+        heading
+        + table(["", ""], [[name, fact] for name, fact in facts.items()])
+        + "\n"
+        + table(["setting", "meaning", "default"], own)
+    )
+
+
+def _default(setting: Setting) -> str:
+    value = setting.default_for(EXAMPLE_PARAMETERS)
+    shown = f"{value:.3g}" if isinstance(value, float) else f"`{value}`" if isinstance(value, str) else str(value)
+    return f"{shown} (depends on P)" if callable(setting.default) else shown
+
+
+def tasks_page() -> str:
+    """The tasks."""
+    return "# Tasks\n\n" + tasks_table()
+
+
+def tasks_table() -> str:
+    """The rows of TASKS."""
+    rows = [
+        [
+            f"`{task.name}`",
+            text(task.summary),
+            f"{task.num_points:,}",
+            f"{task.num_parameters()}",
+            f"{task.num_parameters('all'):,}",
+        ]
+        for task in TASKS.values()
+    ]
+    return table(["task", "what", "N", "parameters, last layer", "all layers"], rows)
+
+
+def settings_table() -> str:
+    """The settings of all methods, the shared ones first."""
+    rows = [
+        [f"`{name}`", text(setting.help), ", ".join(f"`{choice}`" for choice in setting.choices or ())]
+        for name, setting in ALL_SETTINGS.items()
+    ]
+    return table(["setting", "meaning", "names it takes"], rows)
+
+
+def choices_table() -> str:
+    """What the words mean that a setting takes."""
+    rows = [
+        [f"`{name}`", f"`{choice}`", text(meaning)]
+        for name, setting in SETTINGS.items()
+        for choice, meaning in (setting.choices or {}).items()
+    ]
+    return table(["setting", "value", "meaning"], rows)
+
+
+def columns_page() -> str:
+    """The columns of the summary, and those that reports derive."""
+    return (
+        "# Columns\n\nThe columns of `summary.csv` and `summary.parquet`, one row per run. A cell is empty where the "
+        "method has no such setting, where the task has no such metric, and where a run did not end well: `status` and "
+        f"`reason` say which.\n\n{_columns(COLUMNS)}\n"
+        f"## Derived\n\nReports compute these from a row.\n\n{_columns(DERIVED)}"
+    )
+
+
+def _columns(columns: dict[str, Column]) -> str:
+    return table(
+        ["column", "kind", "meaning"], [[f"`{name}`", one.kind, text(one.meaning)] for name, one in columns.items()]
+    )
+
+
+def claims_page() -> str:
+    """Every claim with the rule that judges it."""
+    parts = [
+        f"## {claim.id}. {text(claim.statement)}\n\n*{text(claim.place)}*\n\n**Rule.** {text(claim.rule)}\n"
+        for claim in CLAIMS
+    ]
+    intro = (
+        "# Claims and their rules\n\nWhat the paper claims, in our words, where it does so, and the rule by which a "
+        "study judges it. Only converged runs count. The [report](../published/paper/report.html) of the published "
+        "study has the verdicts with their evidence.\n\n"
+    )
+    return intro + "\n".join(parts)
+
+
+def performance(benchmarks: Benchmarks) -> str:
+    """Performance targets of the samplers, and what was measured."""
+    rows = [list((words(row) | ({} if is_met(row) else {"met?": "**no**"})).values()) for row in benchmarks.targets]
+    origin = f"\n{benchmarks.cpu}, jax {benchmarks.versions['jax']}, torch {benchmarks.versions['torch']}.\n"
+    return table(HEADINGS, rows) + origin
+
+
+#: Whole pages, by where they stand in the documentation.
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/commands.md": commands_page,
+    "reference/methods.md": methods_page,
+    "reference/tasks.md": tasks_page,
+    "reference/columns.md": columns_page,
+    "reference/claims.md": claims_page,
+}
+#: What stands in the place of ``{{ name }}`` in a page that is written by hand.
+PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings_table,
+    "choices": choices_table,
+    "tasks": tasks_table,
+    "performance": lambda: performance(load()),
+}

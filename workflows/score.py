@@ -1,0 +1,115 @@
+"""Draws that any program made, scored against the right answer of a task.
+
+    python -m workflows.score draws.npz --task mnist --seed 0 --weight data
+
+``draws.npz`` holds one array, ``draws`` (chains, draws, P), real numbers. A draw is the parameter vector of
+``implementations.tasks.problem``: the matrices (inputs + 1, outputs) of the stochastic layers, biases first, row by
+row, one after the other. ``--problem problem.npz`` writes the data they are to be drawn for: features (leading column
+1), targets, likelihood, prior and its scale, all by name; the target is
+
+    U_w(theta) = -log p(theta) + (w / N) sum_j l_j(theta)
+
+Metrics are those of a study's runs, by the names of ``records.columns``, but for costs and decisions, which draws alone
+do not tell. They go to standard output as JSON.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from implementations.infrastructure.errors import SettingError
+from implementations.infrastructure.files import Damaged, read_npz
+from implementations.settings import WEIGHT
+from implementations.tasks import TASKS, prepare
+from implementations.tasks.problem import Problem
+from records.reference import Reference, reference
+from workflows.evaluation import Metrics, metrics_of_draws
+
+#: How the command is called; the front door has another name for it.
+PROGRAM = "python -m workflows.score"
+
+
+def score(problem: Problem, draws: np.ndarray, weight: float, answer: Reference | None = None) -> Metrics:
+    """Metrics of ``draws`` (chains, draws, P) as draws from the target of weight w; ``answer`` is found if not given.
+
+    Raises SettingError where the arrays cannot be such draws, or the answer is that of another problem.
+    """
+    draws = checked(draws, problem)
+    if answer is None:
+        answer = reference(problem, weight)
+    if (answer.task, answer.task_seed, answer.weight) != (problem.task, problem.seed, weight):
+        raise SettingError(
+            f"the reference is that of {answer.task!r}, seed {answer.task_seed}, weight {answer.weight:g}; expected "
+            f"{problem.task!r}, seed {problem.seed}, weight {weight:g}"
+        )
+    return metrics_of_draws(problem, draws, answer)[0]
+
+
+def checked(draws: np.ndarray, problem: Problem) -> np.ndarray:
+    """Draws as a run of the suite would have them. Raises SettingError."""
+    expected = f"expected (chains, draws, {problem.num_parameters}) for the parameters of {problem.task!r}"
+    if draws.dtype.kind not in "fiu":
+        raise SettingError(f"draws of type {draws.dtype}: expected real numbers")
+    if draws.ndim == 2:
+        raise SettingError(f"draws of shape {draws.shape}: {expected}; one chain is draws[None]")
+    if draws.ndim != 3 or draws.shape[2] != problem.num_parameters:
+        raise SettingError(f"draws of shape {draws.shape}: {expected}")
+    if not draws.size:
+        raise SettingError(f"draws of shape {draws.shape} are empty: {expected}")
+    if bad := int((~np.isfinite(draws)).any(axis=(0, 2)).sum()):
+        raise SettingError(f"{bad} of {draws.shape[1]} draws are not finite; leave them out, in every chain")
+    return draws
+
+
+def load_draws(path: Path) -> np.ndarray:
+    """The array ``draws`` of a file. Raises SettingError."""
+    try:
+        arrays = read_npz(path)
+    except (OSError, Damaged) as error:
+        raise SettingError(f"{path}: {error}") from None
+    if "draws" not in arrays:
+        names = ", ".join(map(repr, arrays)) or "nothing"
+        raise SettingError(f"{path} holds {names}; expected an array 'draws'")
+    return arrays["draws"]
+
+
+def _parser(program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=program, description="Score draws made elsewhere.")
+    parser.add_argument("draws", type=Path, nargs="?", help="a file with the array 'draws' (chains, draws, P)")
+    parser.add_argument("--task", choices=sorted(TASKS), required=True)
+    parser.add_argument("--seed", type=int, default=0, help="of the task's data and network")
+    parser.add_argument("--num-points", type=int, help="of a task whose data are drawn")
+    parser.add_argument("--weight", default="data", help="w of the target: data, or a number")
+    parser.add_argument("--problem", type=Path, help="write the problem here, to make draws for")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
+    given = _parser(program).parse_args(argv)
+    try:
+        problem = prepare(given.task, given.seed, num_points=given.num_points, progress=False)
+        if given.problem:
+            problem.save(given.problem)
+        if given.draws is None:
+            if not given.problem:
+                raise SettingError("nothing to do: give a file of draws, or --problem to write the data they are for")
+            return 0
+        named = WEIGHT.parse(given.weight)
+        if named == "batch":
+            raise SettingError("weight = 'batch' needs a batch_size, which draws do not have; give a number")
+        weight = float(problem.num_points if named == "data" else named)
+        found: dict[str, Any] = score(problem, load_draws(given.draws), weight)
+    except SettingError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps({"task": problem.task, "seed": problem.seed, "target_weight": weight, **found}, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""What a study is: its runs, each a method with its settings on a variant of a task, a backend and a seed."""
+
+from dataclasses import dataclass
+
+from implementations.card import Card
+from implementations.methods import find_method
+from implementations.settings import Settings, Size
+from implementations.tasks import find_task
+from implementations.tasks.task import Task
+from records.layout import plain
+
+#: Between the parts of a label. Not a comma: Snakemake takes the wildcards of a job on a node apart at all commas (its
+#: issue 2366).
+SEPARATOR = "+"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A task as a study asks for it: what is stochastic, under which prior, with which data and training."""
+
+    #: The name of a task, or a reference to one (implementations.tasks.find_task).
+    task: str
+    stochastic: str = "last"
+    prior: str = "gaussian"
+    prior_scale: float = 1.0
+    #: None for the task's own.
+    num_points: int | None = None
+    num_epochs: int | None = None
+    #: None for data that are what they are.
+    fresh_points: int | None = None
+
+    @property
+    def definition(self) -> Task:
+        return find_task(self.task, self.num_points, self.num_epochs, self.fresh_points)
+
+    @property
+    def name(self) -> str:
+        """The task's name, also where it comes from a file."""
+        return self.definition.name
+
+    @property
+    def size(self) -> Size:
+        """What settings are checked against."""
+        return self.definition.size(self.stochastic)
+
+    @property
+    def label(self) -> str:
+        """``regression``, ``regression-all-laplace``: the task and what departs from its usual form."""
+        parts = [self.name]
+        if self.stochastic != "last":
+            parts.append(self.stochastic)
+        if self.prior != "gaussian":
+            parts.append(self.prior)
+        if self.prior_scale != 1:
+            parts.append(f"scale{plain(self.prior_scale)}")
+        if self.num_points is not None:
+            parts.append(f"points{self.num_points}")
+        if self.num_epochs is not None:
+            parts.append(f"epochs{self.num_epochs}")
+        if self.fresh_points is not None:
+            parts.append(f"fresh{self.fresh_points}")
+        return "-".join(parts)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A method with its settings on one task, backend and seed: the chains that one job samples."""
+
+    variant: Variant
+    method: str
+    settings: Settings
+    backend: str
+    seed: int
+    #: The method and the settings its own entry gives, ``pbnn+batch_size=5+weight=data``.
+    label: str
+    #: Where a method that is not the suite's comes from, ``/path/to/file.py:CARD`` or ``package.module:CARD``.
+    source: str | None = None
+
+    @property
+    def card(self) -> Card:
+        return find_method(self.source or self.method)
+
+    @property
+    def path(self) -> str:
+        """Its folder below ``results/<study>/runs``."""
+        return f"{self.variant.label}/{self.label}/{self.backend}/seed{self.seed}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study's name, its line of description, and its runs in the order of the file."""
+
+    name: str
+    description: str
+    runs: tuple[Run, ...]
