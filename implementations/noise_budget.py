@@ -18,8 +18,8 @@ from implementations import estimates
 from implementations.acceptance import ACCEPTANCES
 from implementations.kernel import Array, Shapes
 
-#: log A of a loss difference, its variance and that variance's degrees of freedom. The function itself, not its name, so
-#: that what is remembered of one is never taken for another.
+#: log A of a loss difference, its variance and that variance's degrees of freedom. The function itself, not its name:
+#: what is remembered of one is never taken for another.
 Acceptance = Callable[[Array, Array, float], Array]
 
 #: r that a run may have: its density is off by 2 % for every nat.

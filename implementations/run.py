@@ -175,6 +175,7 @@ def _counters(job: Job, sampled: Sampled) -> dict[str, Any]:
         "cpu_s": progress.cpu_seconds["sampling"],
         "warmup_s": progress.seconds["warmup"],
         "warmup_cpu_s": progress.cpu_seconds["warmup"],
+        "anchor_cpu_s": sampled.anchor_cpu_seconds,
         "compile_s": progress.seconds["compile"],
         "compile_cpu_s": progress.cpu_seconds["compile"],
         # With the compilation of its own code, three times that of the loop in jax.
@@ -196,6 +197,7 @@ def _tuning(progress: Progress) -> dict[str, Any]:
         "tuned_settings": ", ".join(found["chosen"]),
         "tuning_evaluations": found["num_likelihoods"] + found["num_gradients"],
         "tuning_s": progress.seconds["tuning"],
+        "tuning_cpu_s": progress.cpu_seconds["tuning"],
     }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from implementations.backends import Costs, Draws, Sampler, build_sampler, use_one_thread
 from implementations.card import Card
 from implementations.cautions import cautions
-from implementations.inputs import Skipped, start_of
+from implementations.inputs import Skipped, anchor_of, start_of
 from implementations.methods import find_method
 from implementations.schedule import Chunk, chunks, draw_steps
 from implementations.settings import Settings
@@ -89,6 +89,8 @@ class Sampled:
     diverged_at_step: int | None = None
     #: Did this run compile its loop? Another of its form, earlier in the same process, may have done it.
     has_compiled: bool = False
+    #: Processor seconds that the anchor took, where there is one: found once for all runs of a problem and weight.
+    anchor_cpu_seconds: float | None = None
     #: One move from each of some draws, weighed by the method and by all the data; empty where that makes no sense.
     audit: Mapping[str, np.ndarray] = field(default_factory=dict)
     #: What a reader must know before believing it.
@@ -154,6 +156,7 @@ def sample(
             has_compiled,
         )
     doubts = cautions(problem, card, settings, draws)
+    anchor = anchor_of(problem, card, settings)
     if progress.tuning is not None and progress.tuning["warning"]:
         doubts.append(progress.tuning["warning"])
     audit = {}
@@ -162,7 +165,15 @@ def sample(
             audit = sampler.audit(*_audited(draws, steps, NUM_AUDITED, problem.num_points), seed)
             balance = sampler.balance(*_audited(draws, steps, NUM_BALANCED, problem.num_points), seed)
         audit |= {f"balance_{name}": array for name, array in balance.items()}
-    return Sampled(draws, progress, "ok", has_compiled=has_compiled, audit=audit, warnings=tuple(doubts))
+    return Sampled(
+        draws,
+        progress,
+        "ok",
+        has_compiled=has_compiled,
+        anchor_cpu_seconds=None if anchor is None else anchor.cpu_seconds,
+        audit=audit,
+        warnings=tuple(doubts),
+    )
 
 
 def _with_numbers(
@@ -177,6 +188,8 @@ def _with_numbers(
         progress.tuning = tuned.record()
         progress.seconds["tuning"] -= tuned.compile_seconds
         progress.seconds["compile"] += tuned.compile_seconds
+        progress.cpu_seconds["tuning"] -= tuned.compile_cpu_seconds
+        progress.cpu_seconds["compile"] += tuned.compile_cpu_seconds
     return replace(settings, **progress.tuning["chosen"])
 
 

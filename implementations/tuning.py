@@ -67,12 +67,14 @@ class Tuned:
     #: Evaluations that were allowed; None: as many steps as the warm-up has.
     budget: int | None
     compile_seconds: float
+    compile_cpu_seconds: float
     #: What stands in the way of the aims, and what would help.
     warning: str | None = None
 
     def record(self) -> dict[str, Any]:
         """In plain values, without the settings of the run that it belongs to."""
-        return {name: value for name, value in asdict(self).items() if name not in ("settings", "compile_seconds")}
+        apart = ("settings", "compile_seconds", "compile_cpu_seconds")
+        return {name: value for name, value in asdict(self).items() if name not in apart}
 
 
 class Seen(NamedTuple):
@@ -115,6 +117,7 @@ def tune(problem: Problem, card: Card, settings: Settings, backend: str, seed: i
         num_gradients=pilot.num_gradients,
         budget=budget,
         compile_seconds=pilot.compile_seconds,
+        compile_cpu_seconds=pilot.compile_cpu_seconds,
         warning=warning,
     )
 
@@ -132,6 +135,7 @@ class Pilot:
     num_likelihoods: int = 0
     num_gradients: int = 0
     compile_seconds: float = 0.0
+    compile_cpu_seconds: float = 0.0
     positions: np.ndarray | None = field(default=None, repr=False)
 
     @property
@@ -145,9 +149,10 @@ class Pilot:
         settings = replace(settings, thin=stride, num_steps=max(settings.num_steps, SHORTEST_PILOT))
         sampler = build_sampler(self.backend, self.problem, self.card, settings)
         carry = sampler.start(self._start(settings), self.seed)
-        started = time.perf_counter()
+        started, cpu_started = time.perf_counter(), time.process_time()
         sampler.compile(carry)
         self.compile_seconds += time.perf_counter() - started
+        self.compile_cpu_seconds += time.process_time() - cpu_started
         rounds: list[Seen] = []
         step_size, length = settings.step_size, _whole(SHORTEST_ROUND, stride)
         last_step, last_evaluation = self.num_steps + num_steps, self.num_evaluations + share * self._left()

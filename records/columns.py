@@ -131,7 +131,12 @@ COLUMNS: dict[str, Column] = {
     "wall_clock_s": Column("number", "seconds of sampling, all chains on one thread", POSITIVE),
     "cpu_s": Column("number", "processor seconds of sampling", POSITIVE),
     "warmup_s": Column("number", "seconds of warm-up", POSITIVE),
+    "warmup_cpu_s": Column("number", "processor seconds of warm-up", POSITIVE),
     "tuning_s": Column("number", "seconds of the pilot run for settings that are auto", POSITIVE),
+    "tuning_cpu_s": Column("number", "its processor seconds", POSITIVE),
+    "anchor_cpu_s": Column(
+        "number", "processor seconds to find the mode and curvature of control variates, once for many runs", POSITIVE
+    ),
     "tuning_evaluations": Column("count", "its likelihoods and gradients of single data points", POSITIVE),
     "compile_s": Column(
         "number",
@@ -201,7 +206,7 @@ DERIVED: dict[str, Column] = {
     "evaluations_per_draw": Column("number", "likelihood and gradient evaluations for an effective draw", POSITIVE),
     "seconds_per_draw": Column("number", "seconds of sampling for an effective draw", POSITIVE),
     "seconds_to_400": Column(
-        "number", "seconds of tuning and warm-up, and of sampling for 400 effective draws", POSITIVE
+        "number", "processor seconds of tuning and warm-up, and of sampling for 400 effective draws", POSITIVE
     ),
     "step_microseconds": Column("number", "microseconds of sampling for a step of one chain", POSITIVE),
     "log_step_seconds": Column("number", "logarithm of the seconds for a step of one chain"),
@@ -224,7 +229,10 @@ WITHOUT_DRAWS = frozenset(
         "wall_clock_s",
         "cpu_s",
         "warmup_s",
+        "warmup_cpu_s",
         "tuning_s",
+        "tuning_cpu_s",
+        "anchor_cpu_s",
         "tuning_evaluations",
         "compile_s",
         "has_compilation_cache",

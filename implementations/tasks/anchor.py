@@ -20,6 +20,7 @@ the Hessian.
 This module is the executable definition, in NumPy and double precision; the samplers are tested against it.
 """
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,10 +49,13 @@ class Anchor:
     curvature: np.ndarray
     #: (P, P), or its diagonal (P,).
     gauss_newton: np.ndarray
+    #: Processor seconds that it took to find.
+    cpu_seconds: float
 
 
 def find_anchor(problem: Problem, weight: float, position: np.ndarray | None = None, progress: bool = False) -> Anchor:
     """The anchor at the mode of U_w, or at a ``position`` (P,): right anywhere, useful near the mode alone."""
+    started = time.process_time()
     is_network, is_full = len(problem.layers) > 1, problem.num_parameters <= MAX_FULL_CURVATURE
     if position is None:
         search = find_mode if is_full and not is_network else find_network_mode
@@ -61,13 +65,16 @@ def find_anchor(problem: Problem, weight: float, position: np.ndarray | None = N
     curvature = np.zeros((0, 0))
     if is_full:
         curvature = hessian(problem, position, weight) if is_network else gauss_newton
+    outputs = np.zeros((problem.num_points, 0)) if is_network else _outputs(problem, position)
+    gradient = loss_and_gradient(problem, position, weight)[1]
     return Anchor(
         weight=float(weight),
         position=position,
-        outputs=np.zeros((problem.num_points, 0)) if is_network else _outputs(problem, position),
-        gradient=loss_and_gradient(problem, position, weight)[1],
+        outputs=outputs,
+        gradient=gradient,
         curvature=curvature,
         gauss_newton=gauss_newton,
+        cpu_seconds=time.process_time() - started,
     )
 
 

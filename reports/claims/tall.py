@@ -150,7 +150,8 @@ def _is_faster(study: StudyResults) -> Verdict:
         used += [best, rival]
         numbers.append(
             f"{format_estimate(ratio)} times on {variant} ({best.mean('seconds_to_400'):.2g} s against "
-            f"{rival.mean('seconds_to_400'):.2g} s of {names[0]})"
+            f"{rival.mean('seconds_to_400'):.2g} s of {names[0]}, after {best.mean('anchor_cpu_s'):.2g} s for the mode "
+            "and its curvature)"
         )
     return verdict(
         questions,

@@ -28,7 +28,7 @@ pytestmark = [
 
 #: What may differ between two runs of one study: when, how fast and with how much memory.
 OF_THE_MOMENT = ["started_at", "ended_at", "wall_clock_s", "cpu_s", "warmup_s", "compile_s", "peak_memory_mb"]
-OF_THE_MOMENT += ["ess_per_second"]
+OF_THE_MOMENT += ["ess_per_second", "warmup_cpu_s", "tuning_cpu_s", "anchor_cpu_s"]
 
 
 class Outcome(NamedTuple):

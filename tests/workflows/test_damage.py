@@ -33,6 +33,7 @@ from workflows.summary import closing_lines
 #: What differs between two runs of the same chains: when, how fast, and what follows from that.
 PASSING = {
     *("started_at", "ended_at", "wall_clock_s", "cpu_s", "warmup_s", "compile_s", "has_compilation_cache"),
+    *("warmup_cpu_s", "tuning_cpu_s", "anchor_cpu_s"),
     *("peak_memory_mb", "ess_per_second", "git_commit", "git_is_dirty"),
 }
 #: No results: what a person reads when something went wrong, and what keeps processes apart.
