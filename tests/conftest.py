@@ -6,6 +6,8 @@ from functools import cache
 import pytest
 from hypothesis import settings
 
+from tests.workflows.snakemake import COMPILED
+
 # Set before a test imports numpy, torch or jax: pytest-xdist runs several processes, and threads that compete for
 # the same cores make all of them slower.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -17,6 +19,14 @@ os.environ.setdefault(
     "--xla_backend_optimization_level=2 --xla_cpu_multi_thread_eigen=false"
     " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
 )
+# Half the time of the suite is compilation. What one process has compiled serves all others, those of studies and of
+# later calls among them; `make clean` takes it away.
+os.environ |= {
+    "JAX_COMPILATION_CACHE_DIR": str(COMPILED / "jax"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    "TORCHINDUCTOR_CACHE_DIR": str(COMPILED / "torch"),
+}
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 

@@ -13,6 +13,8 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
+#: Compiled code, one cache for all tests.
+COMPILED = ROOT / "results" / ".cache" / "tests"
 
 
 def heed_interrupts() -> None:
@@ -23,10 +25,14 @@ def heed_interrupts() -> None:
 class Workdir:
     """A folder with a study file, in which the project's Snakefile runs."""
 
-    def __init__(self, folder: Path, study: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, study: dict[str, Any], shares_compiled: bool = True) -> None:
         self.folder = folder
         folder.mkdir(exist_ok=True)
         self.results = folder / "results" / study["study"]
+        if shares_compiled and not self.results.parent.exists():
+            COMPILED.mkdir(parents=True, exist_ok=True)
+            self.results.parent.mkdir()
+            (self.results.parent / ".cache").symlink_to(COMPILED)
         self.write(study)
 
     def write(self, study: dict[str, Any]) -> None:

@@ -310,7 +310,7 @@ def finished(tmp_path_factory) -> dict[str, Path]:
     code, output = work.run("--until", "sample", "reference")
     assert code == 0, output
     before = folder.with_name("before")
-    shutil.copytree(folder, before)
+    shutil.copytree(folder, before, symlinks=True)
     code, output = work.run()
     assert code == 0, output
     return {"before evaluate": before, "after the study": folder}
@@ -323,9 +323,9 @@ def test_snakemake_heals_or_names_damages_and_changes_no_number(finished, stage,
     every = [{name: damage} for _, name, damage in cases(finished) if _ == stage]
     for number, damages in enumerate(every if os.environ.get("DAMAGE") == "all" else SAMPLE[stage]):
         folder = tmp_path / str(number)
-        work = Workdir(folder, ONE)
+        work = Workdir(folder, ONE, shares_compiled=False)
         # Over the study's file too, whose date would be a reason to run again.
-        shutil.copytree(finished[stage], folder, dirs_exist_ok=True)
+        shutil.copytree(finished[stage], folder, symlinks=True, dirs_exist_ok=True)
         for name, damage in damages.items():
             DAMAGES[damage](work.results / name)
         for _ in range(2):
