@@ -1,7 +1,7 @@
 """Two pieces of work timed by turns, so that whatever else the machine does falls on both; ratios are what counts."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,12 @@ def seconds_of(call: Callable[[], object]) -> float:
     started = clock()
     call()
     return clock() - started
+
+
+def by_turns(works: Sequence[Work], rounds: int) -> np.ndarray:
+    """Seconds (rounds, works) of a unit of each: one after the other, again and again."""
+    seconds = [[seconds_of(work.call) for work in works] for _ in range(rounds)]
+    return np.array(seconds) / [work.units for work in works]
 
 
 def alternate(work: Work, baseline: Work, rounds: int) -> dict[str, Any]:

@@ -100,7 +100,11 @@ def compiled_sampler(backend: str, problem: Problem, method: str, settings: Sett
 def steps(backend: str, problem: Problem, method: str, **given: Any) -> Work:
     """Steps of a method, all chains together; a unit is a step of one chain."""
     settings = settings_of(problem, method, **given)
-    sampler, start = compiled_sampler(backend, problem, method, settings)
+    return steps_of(*compiled_sampler(backend, problem, method, settings), settings.chains)
+
+
+def steps_of(sampler: Any, start: Any, chains: int) -> Work:
+    """The same of a sampler that is ready to go."""
     carries = [start]
 
     def make(num_blocks: int) -> Callable[[], object]:
@@ -111,7 +115,7 @@ def steps(backend: str, problem: Problem, method: str, **given: Any) -> Work:
 
     # Whole blocks of random numbers, as nearly all are in a long run.
     work = sized(make, first_units=1)
-    return Work(work.call, work.units * sampler.block_steps * settings.chains)
+    return Work(work.call, work.units * sampler.block_steps * chains)
 
 
 def bare_work(backend: str, problem: Problem, method: str, **given: Any) -> Work:

@@ -185,6 +185,12 @@ COLUMNS: dict[str, Column] = {
         "number", "log of how much too often moves go uphill, from mini-batches redrawn both ways; 0 is balance"
     ),
     "audit_balance_residual_mc": Column("number", "its standard error", POSITIVE),
+    # The same step at several N (workflows.timing)
+    "step_by_turns_us": Column(
+        "number",
+        "processor microseconds of a step of one chain, timed by turns with the same step at other N",
+        POSITIVE,
+    ),
     # Provenance
     "started_at": Column("text", "UTC, ISO 8601"),
     "ended_at": Column("text", "UTC, ISO 8601"),
@@ -212,6 +218,7 @@ DERIVED: dict[str, Column] = {
     "log_step_seconds": Column("number", "logarithm of the seconds for a step of one chain"),
     "log_step_evaluations": Column("number", "logarithm of the evaluations for a step of one chain"),
     "log_step_cpu": Column("number", "logarithm of the processor seconds for a step of one chain"),
+    "log_step_by_turns": Column("number", "logarithm of step_by_turns_us"),
     "ess_per_step": Column("number", "ess_bulk_min per step of all chains", POSITIVE),
     "log_skewness": Column("number", "logarithm of audit_delta_skewness"),
     "variance_dominance": Column("number", "audit_spread_variance - audit_spread_noise"),
@@ -243,6 +250,8 @@ WITHOUT_DRAWS = frozenset(
         "step_microseconds",
         "log_step_seconds",
         "log_step_cpu",
+        "step_by_turns_us",
+        "log_step_by_turns",
         "log_step_evaluations",
     ]
 )

@@ -173,6 +173,7 @@ def _derived(row: Row) -> Row:
         "log_step_seconds": log(over(number("wall_clock_s"), steps)),
         "log_step_evaluations": log(over(evaluations, steps)),
         "log_step_cpu": log(over(number("cpu_s"), steps)),
+        "log_step_by_turns": log(number("step_by_turns_us")),
         "ess_per_step": over(number("ess_bulk_min"), steps),
         "log_skewness": log(number("audit_delta_skewness")),
         "variance_dominance": number("audit_spread_variance") - number("audit_spread_noise"),

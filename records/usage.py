@@ -28,6 +28,7 @@ WORK = {
     "networks": "data, training, modes and curvature",
     "references": "closed forms and gold standards",
     "evaluation": "metrics and curves",
+    "timing": "the same step at several N, by turns",
     "summary": "one row per run",
     "tracking": "MLflow",
     "report": "figures, tables, claims and the page",

@@ -19,7 +19,7 @@ ALLOWED = {
     "records": {"implementations", "metrics"},
     "reports": {"implementations", "metrics", "records"},
     "benchmarks": {"implementations", "metrics", "records", "reports"},
-    "workflows": {"implementations", "metrics", "records", "reports"},
+    "workflows": {"benchmarks", "implementations", "metrics", "records", "reports"},
     "pbnn_bench": {"implementations", "metrics", "records", "reports", "workflows"},
 }
 

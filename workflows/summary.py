@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,21 @@ Row = dict[str, Any]
 
 def rows_of(study: Study, results: Path) -> list[Row]:
     """A row for every run of the grid, in its order, from the files there are below ``results``."""
-    return [_row(study.name, run, run_folder(results, run.path)) for run in study.runs]
+    times = _times(results)
+    return [
+        _row(study.name, run, run_folder(results, run.path)) | {"step_by_turns_us": times.get(run.path)}
+        for run in study.runs
+    ]
+
+
+def _times(results: Path) -> dict[str, float]:
+    """Of the runs whose steps were timed by turns; none where that failed, was not asked for or is not there yet."""
+    found: dict[str, float] = {}
+    for path in sorted(results.glob("timings/*.json")):
+        with suppress(Damaged):
+            timings = read_outcome(path) or {}
+            found |= {run: numbers["microseconds"] for run, numbers in timings.get("runs", {}).items()}
+    return found
 
 
 def _row(study: str, run: Run, folder: Path) -> Row:

@@ -56,13 +56,15 @@ def _step_does_not_grow(study: StudyResults) -> Verdict:
             f"{rule['min_range']:g} or more; the study scaling has such runs"
         )
     evaluations = [_asked(sweep, "log_step_evaluations", "evaluations") for sweep in found]
-    seconds = [_asked(sweep, "log_step_cpu", "processor time") for sweep in found]
+    seconds = [_asked(sweep, "log_step_by_turns", "processor time") for sweep in found]
     contrast = _full_data(study)
     first, sizes = found[0], [one["num_points"] for one in found[0]]
+    powers = [one for one in seconds if one.evidence.value.mean is not None]
+    time = "; ".join(format_estimate(one.evidence.value) for one in powers)
     numbers = (
         f"from N = {sizes[0]:,} to {sizes[-1]:,} on {first[0]['task']}, evaluations grow as N to the power of "
-        f"{format_estimate(evaluations[0].evidence.value)}, processor time to the power of "
-        + "; ".join(format_estimate(one.evidence.value) for one in seconds)
+        f"{format_estimate(evaluations[0].evidence.value)}, processor time "
+        + (f"to the power of {time}" if powers else "was not measured at several N by turns")
         + "".join(f"; {one.label} {format_estimate(one.value)}" for one in contrast[:1])
     )
     return judge_parts(
@@ -86,7 +88,8 @@ def _asked(sweep: Sequence[Setting], column: str, name: str) -> Question:
 
 
 def _full_data(study: StudyResults) -> list[Evidence]:
-    """The same for full-data methods, where the study has them."""
+    """The same for full-data methods, where the study has them: of runs that followed each other, which is near enough
+    for an exponent of 1."""
     try:
         found = _over_data(settings(study, ended_well, method=["full_mh", "mala"]))
     except NothingToShow:

@@ -57,6 +57,7 @@ USUAL = {
     "audit_balance_residual_mc": 0.0005,
     "wall_clock_s": 1.0,
     "cpu_s": 1.0,
+    "step_by_turns_us": 2.0,
     "likelihood_evaluations": 800_000,
     "gradient_evaluations": 0,
 }
@@ -322,7 +323,16 @@ def test_tempering_is_all_there_is_where_fresh_points_make_no_difference():
 
 def test_cost_that_grows_in_time_and_evaluations_is_not_reproduced():
     large = {"method": "pbnn", "num_points": 100_000}
-    assert judged(changed(large, cpu_s=50.0, likelihood_evaluations=80_000_000), 11).outcome == NOT_REPRODUCED
+    grown = changed(large, step_by_turns_us=50.0, likelihood_evaluations=80_000_000)
+    assert judged(grown, 11).outcome == NOT_REPRODUCED
+
+
+def test_times_of_runs_that_followed_each_other_do_not_decide_what_a_step_costs():
+    large = {"method": "pbnn", "num_points": 100_000}
+    assert judged(changed(large, cpu_s=50.0, wall_clock_s=50.0), 11) == judged(world(), 11)
+    unmeasured = judged(changed({"method": "pbnn"}, step_by_turns_us=None), 11)
+    assert unmeasured.outcome == INCONCLUSIVE
+    assert "was not measured at several N by turns" in unmeasured.reason
 
 
 @pytest.mark.parametrize(
@@ -338,7 +348,7 @@ def test_cost_that_grows_in_time_and_evaluations_is_not_reproduced():
         (8, MNIST, {"confidence_gap": 0.05}, "for the NLL", "for the ECE"),
         # Within a data set tempering, with fresh points not: both sides are right.
         (10, REGRESSION, {"sd_ratio": 1.01}, "fresh points", "within a data set"),
-        (11, {"method": "pbnn", "num_points": 100_000}, {"cpu_s": 50.0}, "in evaluations", "in processor time"),
+        (11, {"method": "pbnn", "num_points": 100_000}, {"step_by_turns_us": 50.0}, "in evaluations", "in proc"),
         (11, {"method": "pbnn", "num_points": 100_000}, {"likelihood_evaluations": 80_000_000}, "time", "in evalua"),
         (13, {"variant": OVERFITTED, "weight": "100"}, {"ece": 0.14}, "n=1000", "for the ECE at n=100"),
         (13, CURED, {"nll": 0.4}, "for the ECE at n=1000", "for the NLL at n=1000"),
@@ -416,7 +426,7 @@ def test_a_network_that_is_not_overconfident_does_not_meet_the_premise(number, w
         (8, MNIST, {"ece": by_seed(0.01, 0.03, 0.04)}),
         (9, {"method": "sgld", "step_size": 1e-4, "decay": 0.0}, {"sd_ratio": by_seed(1.0, 1.1, 1.3)}),
         (10, REGRESSION, {"sd_ratio": by_seed(1.0, 1.1, 1.3)}),
-        (11, {"method": "pbnn", "num_points": 100_000}, {"cpu_s": by_seed(0.8, 1.5, 3.0)}),
+        (11, {"method": "pbnn", "num_points": 100_000}, {"step_by_turns_us": by_seed(1.6, 3.0, 6.0)}),
         (12, LINEAR | {"batch_size": 2, "num_batches": 10}, {"audit_delta_skewness": by_seed(0.1, 0.2, 0.4)}),
         (13, CURED, {"ece": by_seed(0.02, 0.03, 0.05)}),
         (14, LINEAR | {"num_batches": 2, "batch_size": 2}, {"audit_spread_noise": by_seed(0.5, 0.8, 1.0)}),

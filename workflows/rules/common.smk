@@ -21,6 +21,7 @@ from workflows.grid import load_study
 from workflows.locks import Held, hold, take
 from workflows.parts import in_parts
 from workflows.summary import closing_lines
+from workflows.timing import timed_sizes
 from workflows.tracking.address import without_secrets
 from workflows.tracking.store import chosen_store
 
@@ -47,11 +48,15 @@ FETCHED = f"{RESULTS}/data/{{task}}"
 PROBLEM = f"{RESULTS}/problems/{{variant}}/seed{{seed}}"
 REFERENCE = f"{RESULTS}/references/{{variant}}/weight{{weight}}/seed{{seed}}"
 PART = f"{RESULTS}/parts/{{part}}"
+TIMINGS = f"{RESULTS}/timings/{{backend}}.json"
 
 VARIANTS = {run.variant.label: run.variant for run in STUDY.runs}
 # By name, where each comes from: a row of the table, or a file.
 TASKS = {variant.name: variant.task for variant in VARIANTS.values()}
 
+
+# What is timed at several N, by backend.
+TIMED = timed_sizes(STUDY.runs)
 
 PARTS = {part.name: part for part in in_parts(STUDY.runs)}
 
@@ -74,6 +79,15 @@ def problems_of(part):
 
 def references_of(part):
     return list(dict.fromkeys(map(reference_of, part.runs)))
+
+
+def problems_timed(backend):
+    return list(dict.fromkeys(problem_of(size.run) for sizes in TIMED[backend] for size in sizes))
+
+
+def timed_size(size):
+    """One of the N at which a step is timed, as its step reads it."""
+    return planned(size.run) | {"variant": size.run.variant.label, "paths": size.paths}
 
 
 def planned(run):

@@ -2,6 +2,7 @@ rule summary:
     """One row per run of the study, whatever became of it; the columns are explained in records/columns.py."""
     input:
         parts=expand(f"{PART}/evaluated.json", part=PARTS),
+        timings=expand(TIMINGS, backend=TIMED),
         study=STUDY_FILE,
     output:
         csv=f"{RESULTS}/summary.csv",

@@ -1,0 +1,116 @@
+"""Steps timed by turns: which, what is made of their times, and where that is kept."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import stopwatch
+from benchmarks.stopwatch import Work
+from records.failures import write_failure
+from records.layout import problem_path, read_outcome
+from workflows.grid import load_study
+from workflows.recovery import clear_failures
+from workflows.steps import timing
+from workflows.summary import rows_of
+from workflows.timing import ROUNDS, timed, timed_sizes
+
+STUDY = """
+study: sizes
+description: the same steps at several N
+seeds: [0, 1]
+backends: [jax-cpu, jax-gpu]
+tasks:
+  - {task: linear, num_points: 1000, methods: &methods {
+      pbnn: [{batch_size: 2}, {batch_size: 2, weight: data}, {batch_size: 2, step_size: auto, num_warmup: 1000}],
+      full_mh: {}, sgld: {batch_size: 2}}}
+  - {task: linear, num_points: 20000, methods: *methods}
+  - {task: linear, num_points: 5000, methods: {pbnn: {batch_size: [2, 3]}}}
+  - {task: regression, num_points: 5000, methods: {pbnn: {batch_size: 2}}}
+"""
+
+
+@pytest.fixture
+def study(tmp_path):
+    (tmp_path / "sizes.yaml").write_text(STUDY)
+    return load_study(tmp_path / "sizes.yaml")
+
+
+def test_a_step_is_timed_at_every_n_for_each_seed_and_stands_for_all_runs_that_make_it(study):
+    found = timed_sizes(study.runs)
+    assert found.keys() == {"jax-cpu"}, "a GPU's work is not processor time"
+    # n = 3 and the regression are there at one N alone.
+    assert [[size.run.variant.num_points for size in sizes] for sizes in found["jax-cpu"]] == [[1000, 5000, 20000]] * 2
+    assert [{size.run.seed for size in sizes} for sizes in found["jax-cpu"]] == [{0}, {1}]
+    paths = {path for sizes in found["jax-cpu"] for size in sizes for path in size.paths}
+    # The target's weight changes nothing about a step's work; what a pilot run chooses may.
+    wanted = [run for run in study.runs if run.method == "pbnn" and run.backend == "jax-cpu"]
+    wanted = [run for run in wanted if run.variant.task == "linear" and run.settings.batch_size == 2]
+    assert paths == {run.path for run in wanted if not run.settings.automatic}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still but for the work; each round of which takes longer than the one before."""
+    now = [0.0]
+    monkeypatch.setattr(stopwatch, "clock", lambda: now[0])
+
+    def work(seconds: float, units: int) -> Work:
+        calls = [0]
+
+        def call() -> None:
+            calls[0] += 1
+            now[0] += seconds * calls[0]
+
+        return Work(call, units)
+
+    return work
+
+
+def test_ratios_are_of_times_by_turns_so_that_a_machine_that_slows_down_changes_none(clock):
+    times = timed({10: clock(1e-3, 100), 20: clock(6e-3, 200)})
+    middle = (ROUNDS + 1) // 2
+    assert times[10] == pytest.approx({"microseconds": 10.0 * middle, "ratio": 1, "ratio_low": 1, "ratio_high": 1})
+    # 6 ms for 200 steps are three times 1 ms for 100, in every round.
+    assert times[20] == pytest.approx({"microseconds": 30.0 * middle, "ratio": 3, "ratio_low": 3, "ratio_high": 3})
+
+
+def time_steps(study, results: Path) -> Path:
+    steps = [
+        [
+            {"paths": size.paths, "variant": size.run.variant.label, "seed": size.run.seed, "num": number}
+            for number, size in enumerate(sizes)
+        ]
+        for sizes in timed_sizes(study.runs)["jax-cpu"]
+    ]
+    out = results / "timings" / "jax-cpu.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    arguments = ["--results", str(results), "--backend", "jax-cpu", "--steps", json.dumps(steps), "--out", str(out)]
+    assert timing.main(arguments) == 0
+    return out
+
+
+def test_the_summary_has_the_times_of_the_runs_whose_steps_were_timed(study, tmp_path, clock, monkeypatch):
+    results = tmp_path / "results" / "sizes"
+    monkeypatch.setattr(timing, "_work", lambda size, arguments: clock(1e-3 * (1 + size["num"]), 100))
+    time_steps(study, results)
+    rows = {row["run"]: row["step_by_turns_us"] for row in rows_of(study, results)}
+    middle = 10.0 * (ROUNDS + 1) // 2
+    cell = "linear-points{}/pbnn+batch_size=2{}/jax-cpu/seed1"
+    assert rows[cell.format(1000, "")] == pytest.approx(middle)
+    assert rows[cell.format(20000, "+weight=data")] == pytest.approx(3 * middle)
+    assert rows["linear-points1000/full_mh/jax-cpu/seed1"] is None
+    assert rows["linear-points1000/pbnn+batch_size=2/jax-gpu/seed1"] is None
+
+
+def test_a_measurement_that_failed_says_why_and_is_made_again(study, tmp_path):
+    results = tmp_path / "results" / "sizes"
+    problem = problem_path(results, "linear-points1000", 0)
+    problem.parent.mkdir(parents=True)
+    write_failure(problem, "no such data")
+    out = time_steps(study, results)
+    outcome = read_outcome(out)
+    assert outcome is not None and "no such data" in outcome["failure"]
+    assert {row["step_by_turns_us"] for row in rows_of(study, results)} == {None}
+    clear_failures(results, [])
+    assert not out.exists()

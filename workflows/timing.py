@@ -1,0 +1,65 @@
+"""The same step at every N of a study, timed by turns in one process.
+
+Runs of a study follow each other, and whatever else the machine does meanwhile falls on some of them and not on others.
+Their own times therefore say little of how a step's cost grows with the data; ratios of work done by turns do.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.stopwatch import Work, by_turns
+from implementations.backends import BACKENDS
+from workflows.study import Run
+
+#: Methods whose cost a claim is about.
+TIMED = ("pbnn",)
+#: Rounds of one step at every N: the median of eleven ratios is not moved by a few that were disturbed.
+ROUNDS = 11
+
+
+class Size(NamedTuple):
+    """One of the N at which a step is timed: the run whose step that is, and all runs whose steps are the same."""
+
+    run: Run
+    paths: tuple[str, ...]
+
+
+def timed_sizes(runs: Iterable[Run]) -> dict[str, list[list[Size]]]:
+    """What there is to time on each backend: for each step and seed the sizes of the data, ascending, two at least.
+
+    A GPU's work does not show in processor time, and what a pilot run chooses is not known before it.
+    """
+    families: dict[tuple[object, ...], dict[int, list[Run]]] = {}
+    for run in runs:
+        if run.method in TIMED and BACKENDS[run.backend][1] == "cpu" and not run.settings.automatic:
+            families.setdefault(_step_of(run), {}).setdefault(run.variant.size.num_points, []).append(run)
+    found: dict[str, list[list[Size]]] = {}
+    for family in families.values():
+        if len(family) > 1:
+            sizes = [Size(same[0], tuple(run.path for run in same)) for _, same in sorted(family.items())]
+            found.setdefault(sizes[0].run.backend, []).append(sizes)
+    return found
+
+
+def _step_of(run: Run) -> tuple[object, ...]:
+    """All that a step's cost depends on besides N; and the seed."""
+    names = ("batch_size", "num_batches", "variance", "preconditioner", "chains", "dtype")
+    work = tuple(getattr(run.settings, name) for name in names)
+    return replace(run.variant, num_points=None), run.method, run.backend, run.seed, work
+
+
+def timed(works: Mapping[int, Work]) -> dict[int, dict[str, float]]:
+    """Microseconds of a step at each N, and over that at the smallest: the median of the rounds and its quartiles.
+
+    The microseconds are those of the smallest N times the ratio, so that all of them together keep the ratios.
+    """
+    seconds = by_turns(list(works.values()), ROUNDS)
+    first = 1e6 * float(np.median(seconds[:, 0]))
+    quartiles = np.percentile(seconds / seconds[:, :1], [25, 50, 75], axis=0).T
+    return {
+        size: {"microseconds": first * ratio, "ratio": ratio, "ratio_low": low, "ratio_high": high}
+        for size, (low, ratio, high) in zip(works, quartiles.tolist(), strict=True)
+    }
