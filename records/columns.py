@@ -224,6 +224,7 @@ DERIVED: dict[str, Column] = {
     "variance_dominance": Column("number", "audit_spread_variance - audit_spread_noise"),
     "sd_error": Column("number", "distance of sd_ratio from 1", DISTANCE),
     "log_variance": Column("number", "logarithm of mean_variance"),
+    "log_exact_acceptance": Column("number", "logarithm of audit_exact_acceptance"),
     "acceptance_cost": Column("number", "audit_exact_acceptance - audit_acceptance"),
     "acceptance_kept": Column("number", "audit_acceptance over audit_exact_acceptance", POSITIVE),
     "acceptance_in_theory": Column(

@@ -179,6 +179,7 @@ def _derived(row: Row) -> Row:
         "variance_dominance": number("audit_spread_variance") - number("audit_spread_noise"),
         "sd_error": abs(number("sd_ratio") - 1),
         "log_variance": log(number("mean_variance")),
+        "log_exact_acceptance": log(number("audit_exact_acceptance")),
         "acceptance_cost": number("audit_exact_acceptance") - number("audit_acceptance"),
         "acceptance_kept": over(number("audit_acceptance"), number("audit_exact_acceptance")),
         # 2 Phi(-s / 2) = erfc(s / sqrt(8))

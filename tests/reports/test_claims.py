@@ -116,6 +116,7 @@ def world() -> list[Row]:
     batches = {"variance": "batches", "weight": "batch"}
     paper = batches | {"batch_size": 5, "num_batches": 5}
     scaling = batches | {"batch_size": 10, "num_batches": 10, "mean_variance": 0.2, "acceptance_rate": 0.5}
+    gradient = {"weight": "batch", "batch_size": 5, "audit_exact_acceptance": 1e-4}
     overfitted = {"num_points": 10_000, "weight": "data"}
     return [
         *runs("linear", "naive", **linear, num_batches=1, sd_ratio=1.8, acceptance_rate=0.67),
@@ -162,9 +163,10 @@ def world() -> list[Row]:
         *runs("regression", "pbnn_mala", **paper, mean_variance=0.6, acceptance_rate=0.5, ess_bulk_min=3000.0),
         *runs("regression-fresh400000", "pbnn", **paper | {"batch_size": 200}, num_points=400_000, mean_variance=0.6),
         *runs("regression-laplace", "pbnn", **paper, prior="laplace", mean_variance=0.6),
-        *runs("regression", "sgld", weight="batch", batch_size=5, step_size=1e-5, decay=0.0, sd_ratio=1.02),
-        *runs("regression", "sgld", weight="batch", batch_size=5, step_size=1e-4, decay=0.0, sd_ratio=2.0),
-        *runs("regression", "sgld", weight="batch", batch_size=5, step_size=1e-4, decay=0.5, sd_ratio=1.3),
+        *runs("regression-all", "pbnn", **paper, stochastic="all", mean_variance=0.6),
+        *runs("regression", "sgld", **gradient, step_size=1e-5, decay=0.0, sd_ratio=1.02),
+        *runs("regression", "sgld", **gradient, step_size=1e-4, decay=0.0, sd_ratio=2.0),
+        *runs("regression", "sgld", **gradient, step_size=1e-4, decay=0.5, sd_ratio=1.3),
         *runs("mnist", "mala", weight="data", accuracy=0.936, ece=0.03, confidence_gap=0.03, nll=0.3),
         *runs(
             "mnist",
@@ -241,8 +243,8 @@ def by_seed(*values: float) -> Callable[[Row], float]:
     return lambda row: values[row["seed"]]
 
 
-def test_there_are_eighteen_claims_in_order_each_with_its_rule():
-    assert list(range(1, 19)) == IDS
+def test_there_are_twenty_claims_in_order_each_with_its_rule():
+    assert list(range(1, 21)) == IDS
     for claim in CLAIMS:
         assert claim.registered is RULES[claim.id]
         assert claim.rule == RULES[claim.id].text
@@ -270,6 +272,8 @@ CURED = {"variant": OVERFITTED, "weight": "1000"}
 OVERCONFIDENT = {"variant": OVERFITTED, "weight": "data"}
 LANGEVIN = {"method": "pbnn_mala"}
 DECAYING = {"method": "sgld", "decay": 0.5}
+LARGE_STEP = {"method": "sgld", "step_size": 1e-4, "decay": 0.0}
+ALL_LAYERS = {"variant": "regression-all"}
 
 
 @pytest.mark.parametrize(
@@ -309,6 +313,9 @@ DECAYING = {"method": "sgld", "decay": 0.5}
         (16, {"method": "pbnn_corrected"}, {"audit_balance_residual": 0.3}),
         (17, {"variant": "regression-laplace"}, {"sd_ratio": 1.4}),
         (18, DECAYING, {"sd_ratio": 2.5}),
+        (19, {"method": "sgld", "decay": 0.0}, {"audit_exact_acceptance": 0.3}),
+        (20, ALL_LAYERS, {"sd_ratio": 1.4}),
+        (20, ALL_LAYERS, {"squared_bias": 0.16}),
     ],
 )
 def test_numbers_against_a_claim_are_reported_as_not_reproduced(number, where, columns):
@@ -353,6 +360,7 @@ def test_times_of_runs_that_followed_each_other_do_not_decide_what_a_step_costs(
         (13, {"variant": OVERFITTED, "weight": "100"}, {"ece": 0.14}, "n=1000", "for the ECE at n=100"),
         (13, CURED, {"nll": 0.4}, "for the ECE at n=1000", "for the NLL at n=1000"),
         (14, LINEAR | {"num_batches": 2, "batch_size": 2}, {"audit_spread_noise": 1.4}, "M=10", "M=2"),
+        (19, LARGE_STEP, {"audit_exact_acceptance": 0.2}, "η=1e−5", "η=0.0001"),
     ],
 )
 def test_a_claim_that_holds_under_a_condition_says_which(number, where, columns, holds, fails):
@@ -434,6 +442,8 @@ def test_a_network_that_is_not_overconfident_does_not_meet_the_premise(number, w
         (16, {"method": "pbnn_corrected"}, {"audit_balance_residual": by_seed(0.0, 0.02, 0.05)}),
         (17, {"variant": "regression-laplace"}, {"sd_ratio": by_seed(1.0, 1.1, 1.3)}),
         (18, DECAYING, {"sd_ratio": by_seed(1.2, 1.9, 2.6)}),
+        (19, LARGE_STEP, {"audit_exact_acceptance": by_seed(0.0, 0.01, 0.04)}),
+        (20, ALL_LAYERS, {"sd_ratio": by_seed(1.0, 1.1, 1.3)}),
     ],
 )
 def test_numbers_that_do_not_decide_are_inconclusive(number, where, columns):
@@ -458,6 +468,30 @@ def test_chains_that_are_too_short_are_no_evidence(number):
     verdict = judged(changed({}, ess_bulk_min=399.0), number)
     assert verdict.outcome == INCONCLUSIVE
     assert "ESS from 399, accepted from 400" in verdict.reason
+
+
+@pytest.mark.parametrize("reason", ["R-hat 1.3 of the gold standard exceeds 1.01", None])
+def test_without_a_reference_that_passed_its_gate_a_network_of_all_layers_is_not_judged(reason):
+    absent = {"reference_usable": False, "reference_reason": reason, "sd_ratio": None, "squared_bias": None}
+    verdict = judged(changed(ALL_LAYERS, **absent), 20)
+    assert verdict.outcome == INCONCLUSIVE and verdict.is_absent
+    assert f"No gold standard of regression-all to judge by: {reason or 'it is not there'}." == verdict.reason
+
+
+def test_a_step_that_decays_is_no_evidence_that_a_metropolis_test_saves_sgld():
+    assert judged(changed(DECAYING, audit_exact_acceptance=0.9), 19) == judged(world(), 19)
+
+
+def test_how_fast_the_acceptance_of_sgld_vanishes_with_the_data_is_reported():
+    rows = [
+        row
+        for size in (1000, 100_000)
+        for row in runs(
+            f"linear-n{size}", "sgld", weight="data", batch_size=10, decay=0.0, audit_exact_acceptance=2 * size**-0.5
+        )
+    ]
+    (exponent,) = [one for one in judged([*world(), *rows], 19).evidence if "exponent of N" in one.label]
+    assert exponent.value.mean == pytest.approx(-0.5)
 
 
 def test_a_step_costs_the_same_whether_or_not_chains_have_converged():
@@ -646,7 +680,7 @@ def test_a_rule_is_another_when_its_text_margin_or_seeds_are():
     unchanged = parse_rules(text)
     assert {number: rule.sha256 for number, rule in unchanged.items()} == {n: rule.sha256 for n, rule in RULES.items()}
     for old, new, touched in (
-        ("width: 0.1", "width: 0.2", {1, 2, 9, 10, 17}),
+        ("width: 0.1", "width: 0.2", {1, 2, 9, 10, 17, 20}),
         ("same_accuracy: 1.0", "same_accuracy: 2.0", {7}),
         ("{start: 8, at_most: 8}", "{start: 8, at_most: 16}", {6}),
         ("lies above 0 and that of log", "lies above 1 and that of log", {3}),
