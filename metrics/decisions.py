@@ -79,6 +79,8 @@ class Audit:
     exact_acceptance: float
     #: Mean acceptance probability that the same noisy differences would have without the penalty, minus ``acceptance``.
     lost_to_penalty: float
+    #: Mean acceptance of the penalty method if its noise were normal and of known variance (``averaged_acceptance``).
+    averaged_acceptance: float
     variance_ratio: VarianceRatio | None
     noise: Noise | None
     shape: Shape | None = None
@@ -130,12 +132,39 @@ def audit(
         acceptance=acceptance,
         exact_acceptance=_mean_acceptance(log_exact),
         lost_to_penalty=_mean_acceptance(log_ratio_proposal - delta) - acceptance,
+        averaged_acceptance=_mean_averaged(true_delta - log_ratio_proposal, true_variance),
         variance_ratio=_variance_ratio(variance[is_noisy], true_variance[is_noisy]),
         noise=_noise(noise / np.sqrt(true_variance[is_noisy])),
         shape=_shape(*shape, is_noisy),
         spread=_spread(variance[is_noisy], true_variance[is_noisy]),
         mean_points=None if num_points is None else float(num_points.mean()),
     )
+
+
+def averaged_acceptance(
+    difference: np.ndarray, variance: np.ndarray, estimated: np.ndarray | None = None
+) -> np.ndarray:
+    """The penalty's acceptance, integrated over its Gaussian noise (paper: *noisy averaged A*).
+
+        A(D) = E min(1, exp(-D - sigma Z - s^2 / 2)),   Z ~ N(0, 1)
+
+    where s^2 is what is taken for sigma^2: ``estimated``, or sigma^2 itself. In closed form, with m = D + s^2 / 2, that
+    is Phi(-m / sigma) + exp(sigma^2 / 2 - m) Phi(m / sigma - sigma); without noise the usual min(1, exp(-D)).
+    """
+    mean = difference + (variance if estimated is None else estimated) / 2
+    # So little noise that it is none, in place of a division by 0.
+    sd = np.sqrt(np.maximum(variance, 1e-24))
+    # A tail whose factor is infinite has a probability of 0; only their logarithms can be added.
+    tail = np.exp(np.minimum(0.0, variance / 2 - mean + stats.norm.logcdf(mean / sd - sd)))
+    return np.asarray(stats.norm.cdf(-mean / sd) + tail)
+
+
+def _mean_averaged(difference: np.ndarray, variance: np.ndarray) -> float:
+    """Over moves; one of an infinite difference is never accepted."""
+    found = np.zeros(len(difference))
+    is_finite = np.isfinite(difference) & np.isfinite(variance)
+    found[is_finite] = averaged_acceptance(difference[is_finite], variance[is_finite])
+    return float(found.mean())
 
 
 @dataclass(frozen=True)
@@ -191,13 +220,9 @@ def gaussian_balance(difference: float, variance: float, dof: int) -> float:
     # Midpoints of 2,000 equally likely slices of the chi^2 distribution.
     levels = (np.arange(2000) + 0.5) / 2000
     estimated = variance * stats.chi2.ppf(levels, dof) / dof
-    sd = np.sqrt(variance)
 
     def log_acceptance(difference: float) -> float:
-        # E min(1, e^-X) of X ~ N(m, sigma^2).
-        mean = difference + estimated / 2
-        tail = np.exp(variance / 2 - mean + stats.norm.logcdf((mean - variance) / sd))
-        return float(np.log(np.mean(stats.norm.cdf(-mean / sd) + tail)))
+        return float(np.log(averaged_acceptance(np.array(difference), np.array(variance), estimated).mean()))
 
     return log_acceptance(difference) - log_acceptance(-difference) + difference
 

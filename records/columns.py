@@ -158,6 +158,9 @@ COLUMNS: dict[str, Column] = {
     "audit_acceptance": Column("number", "mean acceptance probability of the method on audited steps", RATE),
     "audit_exact_acceptance": Column("number", "that of the exact rule on the same proposals", RATE),
     "audit_lost_to_penalty": Column("number", "acceptance the same differences would have without penalty, minus it"),
+    "audit_averaged_acceptance": Column(
+        "number", "the penalty's acceptance of these moves, integrated over normal noise of their true variance", RATE
+    ),
     "audit_variance_ratio_mean": Column(
         "number", "estimated over true variance of the loss difference, mean", POSITIVE
     ),

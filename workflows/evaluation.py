@@ -189,6 +189,7 @@ def _audit(acceptance: str, arrays: Mapping[str, np.ndarray]) -> Metrics:
             **_parts("wrong_rejects", found.wrong_rejects),
             "acceptance": found.acceptance,
             "lost_to_penalty": found.lost_to_penalty,
+            "averaged_acceptance": found.averaged_acceptance,
             **_parts("variance_ratio", found.variance_ratio),
             **_parts("noise", found.noise),
             **_parts("delta", found.shape),

@@ -148,7 +148,10 @@ def _penalty_costs_acceptance(study: StudyResults) -> Verdict:
             for name, value in (
                 ("acceptance over that of the exact rule", one.estimate("acceptance_kept")),
                 ("2Φ(−σ/2), which theory has where nothing else decides", one.estimate("acceptance_in_theory")),
+                ("acceptance on audited moves", one.estimate("audit_acceptance")),
+                ("the same integrated over normal noise of known variance", one.estimate("audit_averaged_acceptance")),
             )
+            if value.mean is not None
         ],
     )
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from metrics.decisions import audit, balance, gaussian_balance
+from metrics.decisions import audit, averaged_acceptance, balance, gaussian_balance
 
 NUM_STEPS = 40_000
 SD = 1.3
@@ -229,6 +229,41 @@ def test_the_balance_of_gaussian_noise_is_that_of_simulated_moves(variance, dof)
     )
     error = np.hypot(there.std() / there.mean(), back.std() / back.mean()) / np.sqrt(count)
     assert gaussian_balance(1.0, variance, dof) == pytest.approx(found.residual, abs=4 * error)
+
+
+@pytest.mark.parametrize("difference", [-3.0, 0.0, 0.4, 5.0])
+@pytest.mark.parametrize(("variance", "estimated"), [(0.09, None), (1.69, None), (25.0, None), (1.69, 0.5)])
+def test_the_averaged_acceptance_is_the_integral_over_the_noise(difference, variance, estimated):
+    """The paper's own way: numerical quadrature of A against the normal density of delta."""
+    sd, penalty = np.sqrt(variance), (variance if estimated is None else estimated) / 2
+    expected, _ = integrate.quad(
+        lambda delta: min(1.0, np.exp(-delta - penalty)) * stats.norm.pdf(delta, difference, sd),
+        difference - 12 * sd,
+        difference + 12 * sd,
+        points=[-penalty],
+        epsabs=1e-12,
+        limit=200,
+    )
+    given = None if estimated is None else np.array([estimated])
+    found = averaged_acceptance(np.array([difference]), np.array([variance]), given)
+    assert found == pytest.approx([expected], rel=1e-7)
+
+
+def test_the_averaged_acceptance_keeps_detailed_balance_and_is_that_of_metropolis_without_noise():
+    differences, variances = np.array([0.3, 2.0, 40.0]), np.array([0.5, 4.0, 900.0])
+    there, back = averaged_acceptance(differences, variances), averaged_acceptance(-differences, variances)
+    assert np.log(there / back) == pytest.approx(-differences, rel=1e-9)
+    silent = averaged_acceptance(np.array([-800.0, -1.0, 0.0, 1.0]), np.zeros(4))
+    assert silent == pytest.approx([1, 1, 1, np.exp(-1)])
+
+
+def test_an_audit_has_the_acceptance_that_normal_noise_of_known_variance_would_leave():
+    found = audit(**steps(true_delta=0.7))
+    assert found.averaged_acceptance == pytest.approx(found.acceptance, abs=TOLERANCE)
+    shifted = steps(true_delta=0.7) | {"log_ratio_proposal": np.full(NUM_STEPS, 0.7)}
+    assert audit(**shifted).averaged_acceptance == pytest.approx(2 * stats.norm.cdf(-SD / 2))
+    infinite = {name: np.full(NUM_STEPS, np.inf) for name in ("delta", "true_delta", "true_variance")}
+    assert audit(**steps() | infinite | {"log_accept": np.full(NUM_STEPS, -np.inf)}).averaged_acceptance == 0
 
 
 def test_the_balance_of_gaussian_noise_has_its_limits():
