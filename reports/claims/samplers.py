@@ -76,6 +76,10 @@ def _laplace_prior(study: StudyResults) -> Verdict:
 
 @guarded
 def _all_layers(study: StudyResults) -> Verdict:
+    if not study.settings(variant="regression-all"):
+        raise NothingToShow(
+            "Missing runs: no network of this study has all its layers stochastic; see the study layers"
+        )
     return _is_the_posterior(
         study,
         "regression-all",
