@@ -217,7 +217,7 @@ SHORT, LONG = (
 
 def test_a_study_stopped_and_killed_in_mid_sample_ends_with_the_draws_of_an_undisturbed_one(tmp_path):
     undisturbed = Workdir(tmp_path / "undisturbed", INTERRUPTED)
-    code, output = undisturbed.run()
+    code, output = undisturbed.run("--until", "sample")
     assert code == 0, output
     work = Workdir(tmp_path / "work", INTERRUPTED)
 
@@ -264,7 +264,7 @@ def start_and_wait_for_mid_sample(work: Workdir) -> subprocess.Popen[bytes]:
 
 
 def test_a_bad_study_stops_before_anything_runs_and_says_why(tmp_path):
-    work = Workdir(tmp_path / "work", TINY)
+    work = Workdir(tmp_path / "work", TINY, shares_compiled=False)
     work.edit(lambda study: study["tasks"][0]["methods"]["pbnn"].update(batchsize=3))
     code, output = work.run()
     assert code == 1
