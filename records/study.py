@@ -26,18 +26,20 @@ class StudyResults:
     folder: Path
     summary: pd.DataFrame
     description: str = ""
+    #: Numbers of seeds at which it is judged, where it takes them as needed.
+    looks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         learn(self.summary)
 
     @classmethod
-    def load(cls, folder: Path, description: str = "") -> Self:
+    def load(cls, folder: Path, description: str = "", looks: tuple[int, ...] = ()) -> Self:
         """The results in a folder; a published one has its summary as CSV only."""
         parquet = folder / "summary.parquet"
         path = parquet if parquet.exists() else folder / "summary.csv"
         try:
             table = pd.read_parquet(path) if path == parquet else table_of(pd.read_csv(path, low_memory=False))
-            return cls(folder, table, description)
+            return cls(folder, table, description, looks)
         except FileNotFoundError:
             raise
         # Errors of the Parquet library are of either kind.

@@ -29,6 +29,7 @@ WORK = {
     "references": "closed forms and gold standards",
     "evaluation": "metrics and curves",
     "timing": "the same step at several N, by turns",
+    "look": "which claims want more seeds",
     "summary": "one row per run",
     "tracking": "MLflow",
     "report": "figures, tables, claims and the page",

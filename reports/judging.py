@@ -24,6 +24,17 @@ def judge_claims(claims: Sequence[Claim], study: StudyResults) -> list[ClaimResu
     return results
 
 
+def verdicts_of(claims: Sequence[Claim], study: StudyResults) -> list[tuple[Claim, Verdict]]:
+    """The verdict on every claim that can be judged, and nothing beside it."""
+    found = []
+    for claim in claims:
+        try:
+            found.append((claim, claim.judge(_of_registered_seeds(claim, study))))
+        except Exception as error:
+            format_error(error)
+    return found
+
+
 def _judged(
     claim: Claim, study: StudyResults, seeds: Mapping[str, StudyResults], libraries: Mapping[str, StudyResults]
 ) -> ClaimResult:
@@ -34,7 +45,7 @@ def _judged(
         failure = format_error(error)
         return ClaimResult(claim, Verdict(INCONCLUSIVE, f"It could not be judged: {failure}"), failure)
     commits = _commits(study, verdict.runs)
-    return ClaimResult(claim, verdict, None, fragility, registration(claim.registered, commits))
+    return ClaimResult(claim, verdict, None, fragility, registration(claim.registered, commits), looks=study.looks)
 
 
 def format_error(error: Exception) -> str:
@@ -71,7 +82,7 @@ def _libraries(study: StudyResults) -> list[str]:
 
 
 def _part(study: StudyResults, is_in: Iterable[bool]) -> StudyResults:
-    return StudyResults(study.folder, study.summary[list(is_in)], study.description)
+    return replace(study, summary=study.summary[list(is_in)])
 
 
 def _without_seed(study: StudyResults, seed: int) -> StudyResults:
@@ -83,10 +94,11 @@ def _of_backend(study: StudyResults, backend: str) -> StudyResults:
 
 
 def _of_registered_seeds(claim: Claim, study: StudyResults) -> StudyResults:
-    """The study with as many seeds of each setting as the rule allows, the first of them."""
+    """The study with as many seeds of each setting as the rule, or the study's own looks, allow: the first of them."""
     if claim.registered is None:
         return study
-    allowed = [one.rows[: claim.registered.at_most] for one in study.all_settings]
+    at_most = max(study.looks, default=claim.registered.at_most)
+    allowed = [one.rows[:at_most] for one in study.all_settings]
     kept = {row["run"] for rows in allowed for row in rows}
     return study if len(kept) == len(study.summary) else _part(study, study.summary["run"].isin(kept))
 

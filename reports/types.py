@@ -156,6 +156,8 @@ class ClaimResult:
     registration: str = ""
     #: ``verdict.p_value`` with Holm's correction for all claims of the report.
     p_adjusted: float | None = None
+    #: Numbers of seeds at which it was judged, where the study takes them as needed.
+    looks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

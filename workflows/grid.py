@@ -24,7 +24,7 @@ from implementations.tasks.task import PRIOR_SCALE
 from records.layout import plain
 from records.methods import in_order
 from workflows.structure import Mistakes, Place, cards_from_files, check_structure, tasks_from_files, where
-from workflows.study import SEPARATOR, Run, Study, Variant
+from workflows.study import SEPARATOR, Plan, Run, Study, Variant
 from workflows.study_file import MAX_RUNS, read_study
 
 VARIANT_OPTIONS = {
@@ -43,14 +43,28 @@ def load_study(path: Path) -> Study:
         cards = METHODS | cards_from_files(content, path.parent, mistakes)
         tasks = tasks_from_files(content, path.parent, mistakes)
         broken = check_structure(content, cards, tasks, mistakes)
-        placed_runs = [] if None in broken else list(_expand(content, cards, tasks, broken, mistakes))
+        plan = None if None in broken else _plan(content, mistakes)
+        growing: set[str] = set()
+        placed_runs = [] if None in broken else list(_expand(content, cards, tasks, broken, plan, growing, mistakes))
         _check_distinct(placed_runs, mistakes)
         mistakes.raise_any()
     except SettingError as error:
         # A wrong value can be half the file, so only its beginning is shown.
         lines = [line if len(line) <= 500 else f"{line[:500]} …" for line in str(error).splitlines()]
         raise SettingError("\n".join(f"{path}: {line}" for line in lines)) from None
-    return Study(content["study"], content["description"].strip(), tuple(run for _, run in placed_runs))
+    runs = tuple(run for _, run in placed_runs)
+    return Study(content["study"], content["description"].strip(), runs, plan, frozenset(growing))
+
+
+def _plan(content: Mapping[str, Any], mistakes: Mistakes) -> Plan | None:
+    """How seeds are added as needed, where the study says so."""
+    given = content["seeds"]
+    if not isinstance(given, dict):
+        return None
+    if given["at_most"] < given["start"]:
+        mistakes.add(("seeds",), f"at_most = {given['at_most']} is below start = {given['start']}; raise it")
+        return None
+    return Plan(given["start"], given["at_most"], given.get("first", 0))
 
 
 def _expand(
@@ -58,9 +72,14 @@ def _expand(
     cards: Mapping[str, Card],
     tasks: Mapping[str, str],
     broken: set[int | None],
+    plan: Plan | None,
+    growing: set[str],
     mistakes: Mistakes,
 ) -> Iterator[tuple[Place, Run]]:
-    """The runs of all tasks but the broken ones, each with the place of the grid it comes from."""
+    """The runs of all tasks but the broken ones, each with the place of the grid it comes from.
+
+    Settings whose seeds are added as needed are put into ``growing``.
+    """
     known = ALL_SETTINGS | {name: setting for card in cards.values() for name, setting in card.settings.items()}
     chains = _defaults({"chains": content["chains"]} if "chains" in content else {}, known, (), mistakes)
     study_defaults = chains | _defaults(content.get("defaults", {}), known, ("defaults",), mistakes)
@@ -77,14 +96,19 @@ def _expand(
             card, source = cards[method], source_of(cards[method])
             for grid_place, grid in _grids(grids, (*place, "methods", method)):
                 nearest = ChainMap(grid, entry, content)
-                axes = {**grid, "seeds": nearest["seeds"], "backends": nearest["backends"]}
+                grows = isinstance(nearest["seeds"], dict)
+                seeds = (plan.seeds(0, plan.start) if plan else []) if grows else nearest["seeds"]
+                most = plan.seeds(0, plan.at_most) if grows and plan else seeds
+                axes = {**grid, "seeds": most, "backends": nearest["backends"]}
                 num_runs += math.prod(len(values) for values in axes.values() if isinstance(values, list))
                 if num_runs > MAX_RUNS:
                     mistakes.add(grid_place, f"more than {MAX_RUNS:,} runs up to here; split the study, or drop values")
                     return
                 for label, settings in _combinations(variant, card, grid, defaults, grid_place, mistakes):
-                    for backend, seed in itertools.product(nearest["backends"], nearest["seeds"]):
-                        yield grid_place, Run(variant, card.name, settings, backend, int(seed), label, source)
+                    for backend, seed in itertools.product(nearest["backends"], seeds):
+                        run = Run(variant, card.name, settings, backend, int(seed), label, source)
+                        growing |= {run.setting} if grows else set()
+                        yield grid_place, run
 
 
 def _variant(entry: Mapping[str, Any], place: Place, mistakes: Mistakes) -> Variant:
@@ -210,6 +234,9 @@ def describe(study: Study) -> str:
     rows.append(["all", *map(str, columns), str(len(study.runs))])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+    if study.plan:
+        more = ", ".join(map(str, study.looks[1:])) or "no more"
+        lines.append(f"as of {study.looks[0]} seeds; undecided claims are looked at again with {more}")
     return "\n".join([f"{study.name}: {study.description}", "", *lines])
 
 

@@ -27,18 +27,21 @@ class Part:
     backend: str
     number: int
     runs: tuple[Run, ...]
+    #: Which look of a study with seeds as needed they are for, from 1.
+    look: int = 1
 
     @property
     def name(self) -> str:
-        """``linear/jax-cpu/part0``: its folder below ``results/<study>/parts``."""
-        return f"{self.variant}/{self.backend}/part{self.number}"
+        """``linear/jax-cpu/part0``, ``linear/jax-cpu/look2-part0``: its folder below ``results/<study>/parts``."""
+        look = f"look{self.look}-" if self.look > 1 else ""
+        return f"{self.variant}/{self.backend}/{look}part{self.number}"
 
     @property
     def seconds(self) -> float:
         return sum(map(expected_seconds, self.runs))
 
 
-def in_parts(runs: Sequence[Run]) -> list[Part]:
+def in_parts(runs: Sequence[Run], look: int = 1) -> list[Part]:
     """The runs of a study in parts. A method out of somebody's own file shares no process with others: it may do
     anything to it."""
     total = sum(map(expected_seconds, runs))
@@ -47,7 +50,7 @@ def in_parts(runs: Sequence[Run]) -> list[Part]:
     for run in runs:
         groups.setdefault((run.variant.label, run.backend), {}).setdefault(run.source, []).append(run)
     return [
-        Part(variant, backend, number, members)
+        Part(variant, backend, number, members, look)
         for (variant, backend), by_source in groups.items()
         for number, members in enumerate(
             itertools.chain.from_iterable(_pieces(sharing, longest) for sharing in by_source.values())

@@ -47,7 +47,7 @@ def clear_failures(results: Path, jobs: Sequence[Job]) -> list[str]:
     A failed run keeps its record as failed.json; one whose evaluation failed keeps its draws.
     """
     inspection = _Inspection()
-    for path in [*results.glob("data/*/fetched.json"), *results.glob("timings/*.json")]:
+    for path in [*results.glob("data/*/fetched.json"), *results.glob("timings/*.json"), *results.glob("looks/*.json")]:
         if not inspection.passes(_is_no_failure, path):
             path.unlink()
     tracked = results / "tracked.json"

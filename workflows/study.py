@@ -7,6 +7,7 @@ from implementations.methods import find_method
 from implementations.settings import Settings, Size
 from implementations.tasks import find_task
 from implementations.tasks.task import Task
+from metrics.looks import looks
 from records.layout import plain
 
 #: Between the parts of a label. Not a comma: Snakemake takes the wildcards of a job on a node apart at all commas (its
@@ -81,9 +82,32 @@ class Run:
         return find_method(self.source or self.method)
 
     @property
+    def setting(self) -> str:
+        """What it shares with its other seeds."""
+        return f"{self.variant.label}/{self.label}/{self.backend}"
+
+    @property
     def path(self) -> str:
         """Its folder below ``results/<study>/runs``."""
-        return f"{self.variant.label}/{self.label}/{self.backend}/seed{self.seed}"
+        return f"{self.setting}/seed{self.seed}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Seeds as needed: so many at first, and more for what an undecided claim rests on, up to a number said before."""
+
+    start: int
+    at_most: int
+    first: int = 0
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Numbers of seeds at which the claims are judged."""
+        return looks(self.start, self.at_most)
+
+    def seeds(self, begin: int, end: int) -> list[int]:
+        """Those from the ``begin``-th to before the ``end``-th."""
+        return list(range(self.first + begin, self.first + end))
 
 
 @dataclass(frozen=True)
@@ -93,3 +117,12 @@ class Study:
     name: str
     description: str
     runs: tuple[Run, ...]
+    #: Where seeds are added as needed; ``runs`` are those of the first look.
+    plan: Plan | None = None
+    #: The settings (``Run.setting``) that it is about; others have seeds of their own.
+    growing: frozenset[str] = frozenset()
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Numbers of seeds at which it is judged; none where they are fixed."""
+        return self.plan.looks if self.plan else ()

@@ -14,6 +14,7 @@ from records.columns import COLUMNS
 from records.layout import plain, read_outcome, run_folder
 from records.methods import columns_of
 from records.summary import is_complete, report_failures
+from workflows.looks import runs_so_far
 from workflows.study import Run, Study
 
 Row = dict[str, Any]
@@ -24,7 +25,7 @@ def rows_of(study: Study, results: Path) -> list[Row]:
     times = _times(results)
     return [
         _row(study.name, run, run_folder(results, run.path)) | {"step_by_turns_us": times.get(run.path)}
-        for run in study.runs
+        for run in runs_so_far(study, results)
     ]
 
 

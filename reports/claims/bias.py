@@ -52,7 +52,7 @@ def _naive_is_biased(study: StudyResults) -> Verdict:
             REPRODUCED: "Without the penalty the band is not the exact one",
             NOT_REPRODUCED: "Without the penalty the band is the exact one all the same",
         },
-        alpha=rule.alpha,
+        alpha=rule.alpha(study),
     )
 
 
@@ -80,7 +80,7 @@ def _penalty_removes_the_bias(study: StudyResults) -> Verdict:
             REPRODUCED: "With the penalty the band is the exact one",
             NOT_REPRODUCED: "Some bias is left",
         },
-        alpha=rule.alpha,
+        alpha=rule.alpha(study),
     )
 
 

@@ -95,7 +95,7 @@ def _n_calibrates_regression(study: StudyResults) -> Verdict:
         },
         effect=parts[2].questions[0].evidence,
         more=_scores(choice.candidates, full),
-        alpha=rule.alpha,
+        alpha=rule.alpha(study),
     )
 
 
@@ -153,7 +153,7 @@ def _mnist_accuracy_is_close(study: StudyResults) -> Verdict:
             False: f"Accuracies differ by more than {rule['same_accuracy']:g} percentage point: {numbers}.",
         },
         more=[Evidence("accuracy of PBNN", ours, "%"), Evidence("accuracy with full data", theirs, "%")],
-        alpha=rule.alpha,
+        alpha=rule.alpha(study),
     )
 
 
@@ -181,7 +181,7 @@ def _mnist_is_less_overconfident(study: StudyResults) -> Verdict:
             PREMISE_NOT_MET: "Full data are not overconfident with this well-trained network: there is nothing to cure",
         },
         more=_scores([penalised, *_other_sizes(study, penalised)], full),
-        alpha=rule.alpha,
+        alpha=rule.alpha(study),
     )
 
 
@@ -195,7 +195,7 @@ def _n_cures_an_overfitted_network(study: StudyResults) -> Verdict:
     """Over every network that was trained for longer than its task asks, and is overconfident for it."""
     rule = RULES[13]
     networks = [_network(study, variant) for variant in _trained_longer(study)]
-    overconfident = [one for one in networks if _premise(one.full, rule).answer.at(rule.alpha)]
+    overconfident = [one for one in networks if _premise(one.full, rule).answer.at(rule.alpha(study))]
     judged = overconfident or networks[:1]
     parts = [
         Part.of(
@@ -224,7 +224,7 @@ def _n_cures_an_overfitted_network(study: StudyResults) -> Verdict:
             PREMISE_NOT_MET: "Full data are not overconfident here",
         },
         more=[number for one in networks for number in _scores(one.candidates, one.full)],
-        alpha=rule.alpha,
+        alpha=rule.alpha(study),
     )
 
 

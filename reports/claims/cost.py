@@ -77,7 +77,7 @@ def _step_does_not_grow(study: StudyResults) -> Verdict:
         },
         effect=seconds[0].evidence,
         more=contrast,
-        alpha=rule.alpha,
+        alpha=rule.alpha(study),
     )
 
 

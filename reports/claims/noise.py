@@ -59,7 +59,7 @@ def _acceptance_rises_with_n(study: StudyResults) -> Verdict:
         [*acceptance, *variance],
         [one for sweep in found for one in sweep],
         holds=all_hold(answers_of([*acceptance, *variance])),
-        alpha=RULES[3].alpha,
+        alpha=RULES[3].alpha(study),
         conclusions={
             True: f"Acceptance rises and σ² falls at every increase of n ({numbers}).",
             False: f"Acceptance or σ² goes the other way somewhere (acceptance {numbers}).",
@@ -93,7 +93,7 @@ def _variance_falls_with_m(study: StudyResults) -> Verdict:
         questions,
         [one for sweep in found for one in sweep],
         holds=all_hold(answers_of(questions)),
-        alpha=RULES[4].alpha,
+        alpha=RULES[4].alpha(study),
         conclusions={
             True: f"σ² falls at every increase of M ({numbers}).",
             False: f"σ² does not fall at every increase of M ({numbers}).",
@@ -135,7 +135,7 @@ def _penalty_costs_acceptance(study: StudyResults) -> Verdict:
         questions,
         [one for group in [*found, *with_and_without] for one in group],
         holds=all_hold(answers_of(questions)),
-        alpha=RULES[5].alpha,
+        alpha=RULES[5].alpha(study),
         conclusions={
             True: f"Acceptance is lost against the exact rule, most of it where σ² is largest ({numbers})."
             + "".join(f" {pair.evidence.label}: {format_estimate(pair.evidence.value)}." for pair in pairs),
@@ -214,7 +214,7 @@ def _difference_becomes_normal(study: StudyResults) -> Verdict:
             ),
         ],
         effect=slopes[0],
-        alpha=RULES[12].alpha,
+        alpha=RULES[12].alpha(study),
     )
 
 
@@ -258,7 +258,7 @@ def _variance_varies_more_than_its_estimate(study: StudyResults) -> Verdict:
             REPRODUCED: "σ² varies more over moves than its estimate is uncertain",
             NOT_REPRODUCED: "The estimate of σ² is more uncertain than σ² varies over moves",
         },
-        alpha=RULES[14].alpha,
+        alpha=RULES[14].alpha(study),
     )
 
 
@@ -306,7 +306,7 @@ def _correction_keeps_balance(study: StudyResults) -> Verdict:
             Evidence(f"detailed-balance residual without it, {_where(other)}", other.estimate("audit_balance_residual"))
             for _, other in pairs
         ],
-        alpha=rule.alpha,
+        alpha=rule.alpha(study),
     )
 
 

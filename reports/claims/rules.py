@@ -11,6 +11,7 @@ import yaml
 
 from metrics.looks import looks
 from metrics.seeds import ALPHA
+from records.study import StudyResults
 
 FILE = Path(__file__).with_name("rules.yaml")
 #: Keys of an entry that are not margins.
@@ -32,10 +33,9 @@ class Rule:
     def __getitem__(self, name: str) -> float:
         return dict(self.margins)[name]
 
-    @property
-    def alpha(self) -> float:
+    def alpha(self, study: StudyResults) -> float:
         """Chance of a wrong answer on either side at one look: all looks together have that of an interval."""
-        return ALPHA / len(looks(self.start, self.at_most))
+        return ALPHA / len(study.looks or looks(self.start, self.at_most))
 
     @cached_property
     def sha256(self) -> str:

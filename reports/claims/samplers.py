@@ -39,7 +39,7 @@ def _langevin_mixes_better(study: StudyResults) -> Verdict:
             NOT_REPRODUCED: "A Langevin proposal does not mix faster",
         },
         more=[per_evaluation for *_, per_evaluation in ratios],
-        alpha=RULES[15].alpha,
+        alpha=RULES[15].alpha(study),
     )
 
 
@@ -107,7 +107,7 @@ def _is_the_posterior(study: StudyResults, variant: str, rule: Rule, *, yes: str
         found,
         holds=all_hold(answers_of(questions)),
         conclusions={True: f"{yes}: {numbers}.", False: f"{no}: {numbers}."},
-        alpha=rule.alpha,
+        alpha=rule.alpha(study),
     )
 
 
@@ -146,7 +146,7 @@ def _annealing_helps(study: StudyResults) -> Verdict:
             True: f"A step that decays takes SGLD nearer to its target: {numbers}.",
             False: f"A step that decays does not take SGLD nearer to its target: {numbers}.",
         },
-        alpha=RULES[18].alpha,
+        alpha=RULES[18].alpha(study),
     )
 
 
@@ -185,7 +185,7 @@ def _corrected_sgld_stands_still(study: StudyResults) -> Verdict:
             )
             for sweep in by_size(found)
         ],
-        alpha=rule.alpha,
+        alpha=rule.alpha(study),
     )
 
 

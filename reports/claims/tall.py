@@ -47,6 +47,7 @@ def _draws_do_not_grow(study: StudyResults) -> Verdict:
             True: f"From N = {smallest:,} to {largest:,} an effective draw takes {numbers} times the evaluations.",
             False: f"An effective draw takes more evaluations at N = {largest:,} than at {smallest:,}: {numbers}.",
         },
+        alpha=RULES[21].alpha(study),
     )
 
 
@@ -78,6 +79,7 @@ def _steps_do_not_grow(study: StudyResults) -> Verdict:
             True: f"The time of a step grows as N to the power of {numbers}: rows lie farther apart in memory.",
             False: f"The time of a step grows with the data, as N to the power of {numbers}.",
         },
+        alpha=RULES[22].alpha(study),
     )
 
 
@@ -131,6 +133,7 @@ def _is_the_posterior(study: StudyResults) -> Verdict:
             False: f"It is another distribution: {numbers}.",
         },
         more=[question.evidence for one in few for question in _exactness(one)],
+        alpha=RULES[23].alpha(study),
     )
 
 
@@ -161,6 +164,7 @@ def _is_faster(study: StudyResults) -> Verdict:
             True: f"Faster than the best full-data sampler: {'; '.join(numbers)}.",
             False: f"Not as much faster as was aimed at: {'; '.join(numbers)}.",
         },
+        alpha=RULES[24].alpha(study),
     )
 
 
@@ -182,6 +186,7 @@ def _chain_is_needed(study: StudyResults) -> Verdict:
             True: f"The Gaussian at the mode predicts with a mean that is off by {', '.join(numbers)}.",
             False: f"Not as expected: the Gaussian at the mode predicts with a mean off by {', '.join(numbers)}.",
         },
+        alpha=RULES[25].alpha(study),
     )
 
 

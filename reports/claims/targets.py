@@ -102,7 +102,7 @@ def _only_sgld_depends_on_the_step(study: StudyResults) -> Verdict:
                 for one in sweep
             ),
         ],
-        alpha=rule.alpha,
+        alpha=rule.alpha(study),
     )
 
 
@@ -164,7 +164,7 @@ def _tempering_differs(study: StudyResults) -> Verdict:
         },
         effect=(apart[-1][1] if apart else _from_target(within[-1]))[1],
         more=[*_limits(study), *_other_distances(study)],
-        alpha=rule.alpha,
+        alpha=rule.alpha(study),
     )
 
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -669,6 +670,10 @@ def test_seeds_beyond_those_on_file_do_not_count():
     assert RULES[1].at_most == 6
     assert result.verdict.outcome == REPRODUCED
     assert {run[-5:] for run in result.verdict.runs} == {f"seed{seed}" for seed in range(6)}
+    # Of a study that takes them as needed, those that it said before.
+    (result,) = judge_claims([result.claim], replace(study(many), looks=(2, 4, 8)))
+    assert len(result.verdict.runs) == 8
+    assert (as_json([result])[0]["max_seeds"], as_json([result])[0]["looks"]) == (8, [2, 4, 8])
 
 
 def test_the_gate_on_file_is_the_one_that_is_used():
@@ -691,8 +696,11 @@ def test_a_rule_is_another_when_its_text_margin_or_seeds_are():
 
 def test_a_look_in_several_is_judged_at_its_part_of_the_error():
     text = FILE.read_text().replace("{start: 8, at_most: 8}", "{start: 4, at_most: 16}")
-    assert parse_rules(text)[6].alpha == pytest.approx(0.025 / 3)
-    assert RULES[6].alpha == pytest.approx(0.025)
+    fixed = study(world())
+    assert parse_rules(text)[6].alpha(fixed) == pytest.approx(0.025 / 3)
+    assert RULES[6].alpha(fixed) == pytest.approx(0.025)
+    # A study that takes seeds as needed has looks of its own.
+    assert RULES[6].alpha(replace(fixed, looks=(4, 8, 16, 20))) == pytest.approx(0.025 / 4)
 
 
 def test_a_rule_that_was_not_there_at_the_commit_of_the_runs_makes_a_verdict_post_hoc(monkeypatch):

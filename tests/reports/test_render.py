@@ -127,6 +127,7 @@ def test_claims_json_has_what_a_verdict_rests_on(out):
         "rule": "a rule",
         "rule_sha256": None,
         "max_seeds": None,
+        "looks": [],
         "registration": "unknown: the rule is on no file",
         "verdict": "reproduced",
         "reason": "it is so",

@@ -19,6 +19,7 @@ from reports.benchmarks import KEPT
 from workflows import recovery
 from workflows.grid import load_study
 from workflows.locks import Held, hold, take
+from workflows.looks import later_parts, runs_so_far
 from workflows.parts import in_parts
 from workflows.summary import closing_lines
 from workflows.timing import timed_sizes
@@ -58,7 +59,33 @@ TASKS = {variant.name: variant.task for variant in VARIANTS.values()}
 # What is timed at several N, by backend.
 TIMED = timed_sizes(STUDY.runs)
 
-PARTS = {part.name: part for part in in_parts(STUDY.runs)}
+FIRST_PARTS = {part.name: part for part in in_parts(STUDY.runs)}
+
+
+def all_runs():
+    return runs_so_far(STUDY, Path(RESULTS))
+
+
+def all_parts():
+    """By name: those of the first look, and those that the looks on file have added."""
+    later = later_parts(STUDY, Path(RESULTS))
+    return FIRST_PARTS | {part.name: part for parts in later for part in parts}
+
+
+def part_of(wildcards):
+    return FIRST_PARTS.get(wildcards.part) or all_parts()[wildcards.part]
+
+
+def evaluated_before(look=None):
+    """The marks of all parts up to a look, or of all there will be: what a later look adds is not known before it."""
+    names = list(FIRST_PARTS)
+    for number in range(1, look or len(STUDY.looks)):
+        checkpoints.look.get(number=number)
+        added = later_parts(STUDY, Path(RESULTS))[number - 1]
+        if not added:
+            break
+        names += [part.name for part in added]
+    return expand(f"{PART}/evaluated.json", part=names)
 
 
 def problem_of(run):
@@ -130,9 +157,9 @@ def keep_others_out():
 
 def clear_failures():
     """Take away what failed or is damaged, so that Snakemake finds it missing and makes it again; name the damaged."""
-    jobs = [recovery.Job(folder_of(run), Path(problem_of(run)), Path(reference_of(run))) for run in STUDY.runs]
+    jobs = [recovery.Job(folder_of(run), Path(problem_of(run)), Path(reference_of(run))) for run in all_runs()]
     lines = recovery.clear_failures(Path(RESULTS), jobs)
-    for part in PARTS.values():
+    for part in all_parts().values():
         lines += recovery.clear_marks(marks_of(part))
     for line in lines:
         print(f"{line}; it is made again", file=sys.stderr)
@@ -140,7 +167,7 @@ def clear_failures():
 
 def clear_conclusions():
     """The same for what is made of all runs. Not at the end of a call, when a person wants to read it."""
-    for line in recovery.clear_conclusions(Path(RESULTS), [run.path for run in STUDY.runs]):
+    for line in recovery.clear_conclusions(Path(RESULTS), [run.path for run in all_runs()]):
         print(f"{line}; it is made again", file=sys.stderr)
 
 
@@ -162,7 +189,7 @@ def everything(wildcards):
     """
     if workflow.is_main_process and workflow.execution_settings and not (workflow.dryrun or workflow.touch):
         clear_what_was_left()
-    return [*rules.summary.input, *rules.summary.output, *rules.track.output, *rules.report.output]
+    return [*evaluated_before(), *rules.summary.output, *rules.track.output, *rules.report.output]
 
 
 def run_step(name, *arguments, log=None):

@@ -2,16 +2,16 @@ rule evaluate:
     """Metrics and curves of the runs of a part, in the folder of each; what has not changed stays as it is."""
     input:
         sampled=f"{PART}/sampled.json",
-        problems=lambda wildcards: problems_of(PARTS[wildcards.part]),
-        references=lambda wildcards: references_of(PARTS[wildcards.part]),
+        problems=lambda wildcards: problems_of(part_of(wildcards)),
+        references=lambda wildcards: references_of(part_of(wildcards)),
     output:
         f"{PART}/evaluated.json",
     log:
         f"{PART}/evaluate.log",
     params:
         results=lambda wildcards: RESULTS,
-        variant=lambda wildcards: PARTS[wildcards.part].variant,
-        runs=lambda wildcards: json.dumps([[run.path, run.seed, weight_of(run)] for run in PARTS[wildcards.part].runs]),
+        variant=lambda wildcards: part_of(wildcards).variant,
+        runs=lambda wildcards: json.dumps([[run.path, run.seed, weight_of(run)] for run in part_of(wildcards).runs]),
     message:
         "evaluation of {wildcards.part}"
     shell:

@@ -8,21 +8,21 @@ rule sample:
     in the runs themselves.
     """
     input:
-        problems=lambda wildcards: problems_of(PARTS[wildcards.part]),
+        problems=lambda wildcards: problems_of(part_of(wildcards)),
     output:
         f"{PART}/sampled.json",
     log:
         f"{PART}/sample.log",
     priority: 1
     resources:
-        gpu=lambda wildcards: int(BACKENDS[PARTS[wildcards.part].backend][1] == "gpu"),
+        gpu=lambda wildcards: int(BACKENDS[part_of(wildcards).backend][1] == "gpu"),
         # Minutes, for a cluster: many times what is expected, because machines differ.
-        runtime=lambda wildcards, attempt: attempt * round(10 + PARTS[wildcards.part].seconds / 5),
+        runtime=lambda wildcards, attempt: attempt * round(10 + part_of(wildcards).seconds / 5),
     params:
         results=lambda wildcards: RESULTS,
-        variant=lambda wildcards: PARTS[wildcards.part].variant,
-        backend=lambda wildcards: PARTS[wildcards.part].backend,
-        runs=lambda wildcards: json.dumps([planned(run) for run in PARTS[wildcards.part].runs]),
+        variant=lambda wildcards: part_of(wildcards).variant,
+        backend=lambda wildcards: part_of(wildcards).backend,
+        runs=lambda wildcards: json.dumps([planned(run) for run in part_of(wildcards).runs]),
     message:
         "{wildcards.part}"
     shell:

@@ -1,7 +1,7 @@
 rule summary:
     """One row per run of the study, whatever became of it; the columns are explained in records/columns.py."""
     input:
-        parts=expand(f"{PART}/evaluated.json", part=PARTS),
+        parts=lambda wildcards: evaluated_before(),
         timings=expand(TIMINGS, backend=TIMED),
         study=STUDY_FILE,
     output:

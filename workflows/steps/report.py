@@ -32,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _report(arguments: argparse.Namespace) -> int:
     try:
-        study = StudyResults.load(arguments.results, load_study(arguments.study).description)
+        planned = load_study(arguments.study)
+        study = StudyResults.load(arguments.results, planned.description, planned.looks)
     except Damaged as error:
         print(error, file=sys.stderr)
         return 1
