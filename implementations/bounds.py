@@ -15,16 +15,12 @@ For one output, s = (1 + |cos|) / 2 and t = ``_cubic`` are the largest (xÂ·a)(xÂ
 the cosine of the angle between a and D (Prado, Nemeth and Sherlock, 2024, find the same two); for several they are 1.
 """
 
-import math
-
 from array_api_compat import array_namespace
 
 from implementations.kernel import Array, Bounds, Data, Points
+from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Model
 
-#: kappa_1, kappa_2 and kappa_3. Softmax: |p - e_y|, the largest eigenvalue of diag(p) - p p^T, and that times the range
-#: sqrt(2) of a direction's classes.
-SLOPES = {"bernoulli": (1.0, 0.25, math.sqrt(3) / 18), "categorical": (math.sqrt(2), 0.5, math.sqrt(2) / 2)}
 #: Powers of |x_j|, by the order of the control variates.
 POWERS = {None: 1, "first": 2, "second": 3}
 
@@ -33,10 +29,7 @@ def slope(model: Model, order: str | None) -> float | None:
     """kappa of an order; None where the derivative has no bound."""
     if len(model.layers) > 1:
         return None
-    if model.likelihood == "gaussian":
-        # A parabola: its slope is unbounded, its curvature constant, and beyond that there is nothing.
-        return {None: None, "first": 1 / model.noise_sd**2, "second": 0.0}[order]
-    return SLOPES[model.likelihood][POWERS[order] - 1]
+    return find_likelihood(model.likelihood).derivative_bounds(model.noise_sd)[POWERS[order] - 1]
 
 
 def point_bounds(points: Data, kappa: float, order: str | None) -> Array:

@@ -17,10 +17,11 @@ no Jacobian, nothing of the size of points times parameters.
 
 from typing import NamedTuple
 
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
 from implementations import proxies
 from implementations.kernel import Anchor, Array, Data
+from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Layers, Model, split_parameters
 
 
@@ -38,32 +39,17 @@ def remainders(position: Array, data: Data, anchor: Anchor, model: Model, order:
     outputs = outputs_of(anchor.position, position - anchor.position, data.features, model.layers)
     start, moves, first, _ = outputs
     rest = moves - first if order == "first" else moves - first - outputs.second
-    xp = array_namespace(moves)
-    if model.likelihood == "gaussian":
+    likelihood, xp = find_likelihood(model.likelihood), array_namespace(moves)
+    if likelihood.is_quadratic:
+        # The remainder in the outputs is 0, or the whole of u H u / 2: nothing has to be added up.
         slope = (start[..., 0, :] - data.targets) / model.noise_sd**2
         bend = moves**2 if order == "first" else (moves - first) * (moves + first)
         return slope * rest[..., 0, :] + 0.5 * bend[..., 0, :] / model.noise_sd**2
-    shares, slope = _shares_and_slope(start, data.targets, model)
-    left = proxies.remainders(moves, shares, model, order) + xp.sum(slope * rest, axis=-2)
+    kept, slope = likelihood.at_anchor(start, data.targets, model.noise_sd)
+    left = proxies.remainders(moves, kept, model, order) + xp.sum(slope * rest, axis=-2)
     if order == "first":
         return left
-    one, other = moves - first, moves + first
-    if model.likelihood == "bernoulli":
-        return left + 0.5 * (shares[..., 0, :] * shares[..., 1, :] * one[..., 0, :] * other[..., 0, :])
-    means = [xp.sum(shares * vector, axis=-2) for vector in (one, other)]
-    return left + 0.5 * (xp.sum(shares * one * other, axis=-2) - means[0] * means[1])
-
-
-def _shares_and_slope(start: Array, targets: Array, model: Model) -> tuple[Array, Array]:
-    """The probabilities of the classes at the anchor (…, classes, n), and g = dl/df there (…, outputs, n)."""
-    xp = array_namespace(start)
-    # Log odds are a softmax of the outputs 0 and f.
-    scores = xp.concat([xp.zeros_like(start), start], axis=-2) if model.likelihood == "bernoulli" else start
-    odds = xp.exp(scores - xp.max(scores, axis=-2, keepdims=True))
-    shares = odds / xp.sum(odds, axis=-2, keepdims=True)
-    numbers = xp.arange(shares.shape[-2], device=device(start))[:, None]
-    slope = shares - xp.astype(numbers == targets[..., None, :], start.dtype)
-    return shares, slope[..., -model.num_outputs :, :]
+    return left + 0.5 * likelihood.curvature_form(kept, moves - first, moves + first, model.noise_sd)
 
 
 def outputs_of(anchor: Array, offset: Array, features: Array, layers: Layers) -> Outputs:

@@ -45,6 +45,8 @@ def point_losses(position: np.ndarray, problem: Problem, indices: np.ndarray) ->
         return 0.5 * ((targets - outputs[:, 0]) / problem.noise_sd) ** 2
     if problem.likelihood == "bernoulli":
         return np.asarray(np.logaddexp(0, outputs[:, 0]) - targets * outputs[:, 0])
+    if problem.likelihood == "poisson":
+        return np.asarray(np.exp(outputs[:, 0]) - targets * outputs[:, 0])
     return np.asarray(logsumexp(outputs, axis=1) - outputs[np.arange(len(targets)), targets])
 
 
@@ -67,6 +69,8 @@ def gradient(position: np.ndarray, problem: Problem, indices: np.ndarray, weight
         error = (outputs - targets[:, None]) / problem.noise_sd**2
     elif problem.likelihood == "bernoulli":
         error = expit(outputs) - targets[:, None]
+    elif problem.likelihood == "poisson":
+        error = np.exp(outputs) - targets[:, None]
     else:
         error = softmax(outputs, axis=1) - np.eye(problem.num_outputs)[targets]
     pieces = []

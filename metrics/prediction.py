@@ -1,7 +1,7 @@
 """How good the predictions are: accuracy, log density, Brier score, RMSE, CRPS."""
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import gammaln, ndtr
 
 #: Atoms that stand for a mixture in the pairs of its CRPS. Measured error of the mean CRPS with 4,000 draws: at most
 #: 4e-4 of it for normal and t3 draws and 2e-3 for two far modes; all pairs of every 20th draw would be off by 2e-2.
@@ -63,6 +63,27 @@ def gaussian_mixture_crps(
     for atom, weight in zip(atoms, weights, strict=True):
         spread += weight * (weights @ _mean_absolute(atoms - atom, np.sqrt(2) * noise_sd))
     return distance - 0.5 * spread
+
+
+def poisson_mixture_crps(rates: np.ndarray, targets: np.ndarray, num_atoms: int = NUM_ATOMS) -> np.ndarray:
+    """CRPS (n,) of the mixtures 1/S sum_s Poisson(rates_s), ``rates`` (S, n), at the counts ``targets`` (n,).
+
+        sum_{k >= 0} (F(k) - 1[y <= k])^2,   F the mixture's distribution function
+
+    with the means of consecutive groups of the sorted rates in place of all, as above; exact for S <= num_atoms. The
+    sum ends where nothing is left: ten sd above the largest rate, and above the largest count.
+    """
+    atoms, weights = _atoms(rates, num_atoms)
+    # Of rate 0 the logarithm has no value, and of a tiny one the law is the same.
+    atoms = np.maximum(atoms, np.finfo(float).tiny)
+    largest = atoms.max()
+    end = int(max(targets.max(), largest + 10 * np.sqrt(largest) + 20)) + 1
+    total, distribution = np.zeros(len(targets)), np.zeros(len(targets))
+    logs = np.log(atoms)
+    for count in range(end + 1):
+        distribution += weights @ np.exp(count * logs - atoms - gammaln(count + 1))
+        total += (distribution - (targets <= count)) ** 2
+    return total
 
 
 def _atoms(centres: np.ndarray, num_atoms: int) -> tuple[np.ndarray, np.ndarray]:

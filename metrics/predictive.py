@@ -10,11 +10,12 @@ softmax and the deviations stay in the outputs' own precision: that is what make
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import log_softmax, ndtr
+from scipy.special import gammaincc, gammaln, log_softmax, ndtr
 
-from metrics.prediction import check_classes, gaussian_mixture_crps
+from metrics.prediction import check_classes, gaussian_mixture_crps, poisson_mixture_crps
 
 #: Network outputs (b, n, K) at the n test points for a block of draws (b, P).
 Outputs = Callable[[np.ndarray], np.ndarray]
@@ -33,7 +34,7 @@ COPIES = 4
 class Predictive:
     """What the metrics need of a predictive distribution over n test points."""
 
-    #: Mean and sd over draws: of the class probabilities (n, K), or of the function f without noise (n,).
+    #: Mean and sd over draws: of the class probabilities (n, K), of the function f without noise, or of a rate (n,).
     mean: np.ndarray
     sd: np.ndarray
     #: log p(y | x) of each target under the mixture (n,).
@@ -44,7 +45,8 @@ class Predictive:
     log_likelihood_trace: np.ndarray
     #: ``mean`` of each chain alone, (chains, n, K) or (chains, n): what they differ by is Monte Carlo error.
     chain_means: np.ndarray
-    #: Regression only, (n,): the mixture's distribution function at the target, and its CRPS.
+    #: Numbers only, (n,): the mixture's distribution function at the target, and its CRPS. At a count that function has
+    #: a step, in which the value is drawn at random: of a calibrated model all these are uniform.
     pit: np.ndarray | None = None
     crps: np.ndarray | None = None
 
@@ -64,8 +66,9 @@ def predictive(
 ) -> Predictive:
     """The predictive distribution of ``draws`` (chains, draws, P) at the test points of ``targets`` (n,).
 
-    ``likelihood`` is ``gaussian`` (known ``noise_sd``, one output), ``categorical`` (softmax, integer targets) or
-    ``bernoulli`` (one output, the log odds of target 1), which is a softmax of the two logits 0 and f.
+    ``likelihood`` is ``gaussian`` (known ``noise_sd``, one output), ``categorical`` (softmax, integer targets),
+    ``bernoulli`` (one output, the log odds of target 1), which is a softmax of the two logits 0 and f, or ``poisson``
+    (one output, the log rate of a count).
     Raises ValueError where a draw, or the likelihood it gives, is not finite.
     """
     if draws.ndim != 3 or draws.size == 0:
@@ -73,8 +76,9 @@ def predictive(
     num_chains, num_draws, _ = draws.shape
     flat = draws.reshape(num_chains * num_draws, -1)
     _check_finite(np.isfinite(flat).all(axis=1), num_draws, "parameters")
-    if likelihood == "bernoulli":
-        outputs, likelihood = _two_logits(outputs), "categorical"
+    if likelihood not in LAWS:
+        raise ValueError(f"no likelihood {likelihood!r}; valid: {', '.join(LAWS)}")
+    outputs = LAWS[likelihood].outputs(outputs)
     with np.errstate(over="ignore", invalid="ignore"):  # A draw that overflows is named below.
         first = outputs(flat[:1])
         sums = _start(first, targets, likelihood, noise_sd, len(flat))
@@ -109,23 +113,23 @@ def probe_points(num_points: int) -> np.ndarray:
     return np.unique(np.linspace(0, num_points - 1, NUM_PROBES).astype(int))
 
 
-def _start(
-    first: np.ndarray, targets: np.ndarray, likelihood: str, noise_sd: float | None, num_draws: int
-) -> "_Classes | _Regression":
+def _start(first: np.ndarray, targets: np.ndarray, likelihood: str, noise_sd: float | None, num_draws: int) -> "_Sums":
     """Empty sums for the test set, once the first draw's outputs have shown their shape."""
     if targets.ndim != 1 or targets.size == 0 or first.ndim != 3 or first.shape[1] != len(targets):
         raise ValueError(f"targets {targets.shape} and outputs {first.shape} of one draw: expected (n,) and (1, n, K)")
-    num_outputs = first.shape[2]
-    if likelihood == "categorical":
-        check_classes(targets, num_outputs)
-        return _Classes(first, targets)
-    if likelihood != "gaussian":
-        raise ValueError(f"no likelihood {likelihood!r}; valid: gaussian, categorical, bernoulli")
-    if noise_sd is None or not noise_sd > 0 or num_outputs != 1:
-        raise ValueError(f"a gaussian likelihood needs noise_sd > 0 and one output; got {noise_sd} and {num_outputs}")
-    if not np.isfinite(targets).all():
-        raise ValueError(f"targets: {np.sum(~np.isfinite(targets))} of {len(targets)} values are not finite")
-    return _Regression(first, targets, noise_sd, num_draws)
+    return LAWS[likelihood].sums(first, targets, noise_sd, num_draws)
+
+
+class _Sums(Protocol):
+    """Sums over the draws that have been seen."""
+
+    moments: "_Moments"
+
+    def add(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A block of draws; their log likelihoods (b,) and probes (b, probes)."""
+
+    def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
+        """What the sums come to."""
 
 
 def _check_finite(is_finite: np.ndarray, num_draws: int, what: str) -> None:
@@ -178,10 +182,27 @@ class _LogMeanExp:
         return self.log_sum - np.log(self.count)
 
 
+class _Kept:
+    """Values (draws, n) for the CRPS: of every draw where they fit, otherwise of an evenly spaced subset of them."""
+
+    def __init__(self, num_draws: int, num_points: int) -> None:
+        self.stride = -(-num_draws * num_points * 4 // CRPS_MEMORY)
+        self.num_seen = 0
+        self.blocks: list[np.ndarray] = []
+
+    def add(self, values: np.ndarray) -> None:
+        self.blocks.append(values[-self.num_seen % self.stride :: self.stride].astype(np.float32))
+        self.num_seen += len(values)
+
+    def result(self) -> np.ndarray:
+        return np.concatenate(self.blocks)
+
+
 class _Classes:
     """Sums for a softmax likelihood."""
 
-    def __init__(self, first: np.ndarray, targets: np.ndarray) -> None:
+    def __init__(self, first: np.ndarray, targets: np.ndarray, noise_sd: float | None, num_draws: int) -> None:
+        check_classes(targets, first.shape[2])
         self.targets = targets
         self.probes = probe_points(len(targets))
         self.probe_classes = np.arange(len(self.probes)) % first.shape[2]
@@ -218,17 +239,20 @@ class _Classes:
 class _Regression:
     """Sums for a Gaussian likelihood of known noise, in double precision."""
 
-    def __init__(self, first: np.ndarray, targets: np.ndarray, noise_sd: float, num_draws: int) -> None:
+    def __init__(self, first: np.ndarray, targets: np.ndarray, noise_sd: float | None, num_draws: int) -> None:
+        if noise_sd is None or not noise_sd > 0 or first.shape[2] != 1:
+            raise ValueError(
+                f"a gaussian likelihood needs noise_sd > 0 and one output; got {noise_sd} and {first.shape[2]}"
+            )
+        if not np.isfinite(targets).all():
+            raise ValueError(f"targets: {np.sum(~np.isfinite(targets))} of {len(targets)} values are not finite")
         self.targets = targets.astype(np.float64)
         self.noise_sd = noise_sd
         self.probes = probe_points(len(targets))
         self.moments = _Moments(first[0, :, 0].astype(np.float64))
         self.log_density = _LogMeanExp(len(targets))
         self.distribution_sum = np.zeros(len(targets))
-        self.num_seen = 0
-        # Every draw where they fit, otherwise an evenly spaced subset of them.
-        self.stride = -(-num_draws * len(targets) * 4 // CRPS_MEMORY)
-        self.centres: list[np.ndarray] = []
+        self.centres = _Kept(num_draws, len(targets))
 
     def add(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         function = outputs[:, :, 0].astype(np.float64)
@@ -237,14 +261,69 @@ class _Regression:
         self.moments.add(function)
         self.log_density.add(log_likelihood)
         self.distribution_sum += ndtr(residuals).sum(axis=0)
-        self.centres.append(function[-self.num_seen % self.stride :: self.stride].astype(np.float32))
-        self.num_seen += len(function)
+        self.centres.add(function)
         return log_likelihood.mean(axis=1), function[:, self.probes]
 
     def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
         mean, sd = self.moments.result()
-        crps = gaussian_mixture_crps(np.concatenate(self.centres), self.targets, self.noise_sd)
-        pit = self.distribution_sum / self.num_seen
+        crps = gaussian_mixture_crps(self.centres.result(), self.targets, self.noise_sd)
+        pit = self.distribution_sum / self.centres.num_seen
         return Predictive(
             mean, sd, self.log_density.result(), probe_trace, log_likelihood_trace, chain_means, pit, crps
         )
+
+
+class _Counts:
+    """Sums for a Poisson likelihood, in double precision."""
+
+    def __init__(self, first: np.ndarray, targets: np.ndarray, noise_sd: float | None, num_draws: int) -> None:
+        if first.shape[2] != 1 or not np.issubdtype(targets.dtype, np.integer) or targets.min() < 0:
+            raise ValueError(
+                f"a poisson likelihood needs one output and whole targets from 0; got {first.shape[2]} and targets of "
+                f"type {targets.dtype} from {targets.min()}"
+            )
+        self.targets = targets.astype(np.float64)
+        self.log_factorials = gammaln(self.targets + 1)
+        # The same at every call, so that two runs on the same points differ by their draws alone.
+        self.heights = np.random.default_rng(0).random(len(targets))
+        self.probes = probe_points(len(targets))
+        self.moments = _Moments(np.exp(first[0, :, 0].astype(np.float64)))
+        self.log_density = _LogMeanExp(len(targets))
+        self.distribution_sum = np.zeros(len(targets))
+        self.rates = _Kept(num_draws, len(targets))
+
+    def add(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        log_rates = outputs[:, :, 0].astype(np.float64)
+        rates = np.exp(log_rates)
+        log_likelihood = self.targets * log_rates - rates - self.log_factorials
+        self.moments.add(rates)
+        self.log_density.add(log_likelihood)
+        # P(Y < y) of a Poisson law; of y = 0 it is 0, where the function has no value.
+        below = np.where(self.targets > 0, gammaincc(np.maximum(self.targets, 1), rates), 0)
+        self.distribution_sum += (below + self.heights * np.exp(log_likelihood)).sum(axis=0)
+        self.rates.add(rates)
+        return log_likelihood.mean(axis=1), log_rates[:, self.probes]
+
+    def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
+        mean, sd = self.moments.result()
+        crps = poisson_mixture_crps(self.rates.result(), self.targets)
+        # Sums of probabilities can exceed 1 by their rounding.
+        pit = np.minimum(self.distribution_sum / self.rates.num_seen, 1)
+        return Predictive(
+            mean, sd, self.log_density.result(), probe_trace, log_likelihood_trace, chain_means, pit, crps
+        )
+
+
+class _Law(NamedTuple):
+    """How the outputs of a likelihood are brought to the form that its sums take, and the sums."""
+
+    outputs: Callable[[Outputs], Outputs]
+    sums: Callable[[np.ndarray, np.ndarray, float | None, int], _Sums]
+
+
+LAWS = {
+    "gaussian": _Law(lambda outputs: outputs, _Regression),
+    "categorical": _Law(lambda outputs: outputs, _Classes),
+    "bernoulli": _Law(_two_logits, _Classes),
+    "poisson": _Law(lambda outputs: outputs, _Counts),
+}

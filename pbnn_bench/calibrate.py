@@ -7,6 +7,7 @@ from pathlib import Path
 
 from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.provenance import machine, versions
+from implementations.tasks.likelihoods import LIKELIHOODS, find_likelihood
 from pbnn_bench.choice import CRITERIA, METHOD, Choice, choose_batch_size, default_sizes
 from pbnn_bench.own_data import OwnData, read_own_data
 from pbnn_bench.problem import Problem
@@ -14,6 +15,7 @@ from pbnn_bench.problem import Problem
 EXAMPLES = """examples:
   pbnn-bench calibrate --features digits.npz                          arrays features, targets and, if you like, splits
   pbnn-bench calibrate --features house.csv --target price            a table; every other column is a feature
+  pbnn-bench calibrate --features visits.npz --likelihood poisson     targets are counts
   pbnn-bench calibrate --features resnet.npz --components 100         of many features, their principal components
   pbnn-bench calibrate --features digits.npz --sizes 30,100,300 --method pbnn --set num_steps=40000
   pbnn-bench calibrate --study paper --task regression                what a study has found
@@ -68,7 +70,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         metavar="NAME",
         help="a table's column of train, validation and test (default: %(default)s; without it, at random)",
     )
-    add("--likelihood", metavar="NAME", help="categorical, bernoulli or gaussian (default: as the targets look)")
+    add("--likelihood", metavar="NAME", help=f"{', '.join(LIKELIHOODS)} (default: as the targets look)")
     add("--noise-sd", type=float, metavar="NUMBER", help="of a regression (default: that of a least-squares fit)")
     add("--prior-scale", type=float, default=1.0, metavar="NUMBER", help="sd of every weight (default: %(default)s)")
     add("--components", type=int, metavar="K", help="replace the features by their first K principal components")
@@ -129,10 +131,11 @@ def _problem(data: OwnData, arguments: argparse.Namespace, notices: list[str]) -
 
 
 def _described(problem: Problem) -> str:
-    if problem.likelihood == "gaussian":
-        noise = problem.noise_sd * problem.target_scale
-        return f"a regression, {problem.num_parameters} parameters, noise sd {noise:.3g}"
-    return f"{len(problem.classes)} classes, {problem.num_parameters} parameters"
+    likelihood = find_likelihood(problem.likelihood)
+    if likelihood.has_classes:
+        return f"{len(problem.classes)} classes, {problem.num_parameters} parameters"
+    noise = f", noise sd {problem.noise_sd * problem.target_scale:.3g}" if likelihood.is_quadratic else ""
+    return f"a regression, {problem.num_parameters} parameters{noise}"
 
 
 def _write(choice: Choice, arguments: argparse.Namespace, notices: Sequence[str]) -> None:

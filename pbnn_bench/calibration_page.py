@@ -79,9 +79,10 @@ def draw_diagram(axes: "Axes", candidate: Candidate, **line: Any) -> None:
 
 def _shown(choice: Choice) -> dict[Candidate, str]:
     """The candidates of the diagram: the network, its scaled version, Laplace on all the data, and the chosen one."""
-    network, scaled, *others = choice.candidates
-    laplace = [one for one in others if not one.is_chain][-1]
-    return {network: NETWORK, scaled: SCALED, laplace: LAPLACE, choice.best: CHAIN}
+    # Those of no weight are the network, and its scaled version where there is one.
+    networks = [one for one in choice.candidates if one.weight is None]
+    laplace = [one for one in choice.candidates if not one.is_chain][-1]
+    return dict(zip(networks, (NETWORK, SCALED), strict=False)) | {laplace: LAPLACE, choice.best: CHAIN}
 
 
 def _draw_losses(axes: "Axes", choice: Choice) -> None:

@@ -18,7 +18,7 @@ from implementations.sampling import sample
 from metrics.convergence import convergence
 from pbnn_bench.problem import Prediction, Problem
 from pbnn_bench.scoring import Score, score
-from pbnn_bench.temperature import at_temperature, fit_temperature
+from pbnn_bench.temperature import at_temperature, fit_temperature, has_temperature
 from records.display import format_number
 from records.setting import MAX_R_HAT
 
@@ -224,8 +224,10 @@ def choose_batch_size(
 
 
 def _networks(problem: Problem) -> Iterator[Candidate]:
-    """The last layer at its mode, as it is and with temperature scaling."""
+    """The last layer at its mode, as it is and, where there is one, with temperature scaling."""
     yield _candidate("last layer, no uncertainty", None, problem, problem.map[None, None], 0.0)
+    if not has_temperature(problem):
+        return
     start = time.perf_counter()
     temperature = fit_temperature(problem)
     changed, draw = at_temperature(problem, temperature)

@@ -9,7 +9,7 @@ import numpy as np
 from implementations.infrastructure.errors import SettingError
 from implementations.settings import MAX_FULL_CURVATURE
 from implementations.tasks import at_mode, problem
-from implementations.tasks.likelihoods import find_likelihood
+from implementations.tasks.likelihoods import Likelihood, find_likelihood
 from metrics.predictive import predictive
 
 #: Real numbers that are all whole, and no more than so many different ones, are taken for classes.
@@ -67,8 +67,8 @@ class Problem(problem.Problem):
         Features are standardised by the training points, so that a prior of sd ``prior_scale`` on every weight means
         the same for all of them; so are the targets of a regression, whose noise is that of a least-squares fit unless
         ``noise_sd`` tells it. ``likelihood`` is guessed from the targets: real numbers are a regression, anything else
-        names classes. Columns that are constant over the training points say nothing; they are left out, and ``tell``
-        is told. Raises SettingError with what is wrong with the data.
+        names classes; counts are ``poisson`` where it says so. Columns that are constant over the training points say
+        nothing; they are left out, and ``tell`` is told. Raises SettingError with what is wrong with the data.
         """
         parts = {"training": (features, targets)}
         parts |= {} if validation is None else {"validation": validation}
@@ -78,13 +78,15 @@ class Problem(problem.Problem):
         columns = _varying(inputs, tell)
         centre, scale = inputs[:, columns].mean(axis=0), inputs[:, columns].std(axis=0)
         likelihood = likelihood or _likelihood_of(values)
-        find_likelihood(likelihood)
+        record = find_likelihood(likelihood)
         given: dict[str, Any] = {"columns": columns, "centre": centre, "scale": scale, "task": name}
-        if likelihood == "gaussian":
+        if record.has_classes:
+            given["classes"] = _classes(checked, record)
+        elif record.is_quadratic:
             given |= _target_scaling(values)
         else:
-            given["classes"] = _classes(checked, likelihood)
-        num_outputs = len(given["classes"]) if likelihood == "categorical" else 1
+            checked = {part: (raw, _counts(part, found, record)) for part, (raw, found) in checked.items()}
+        num_outputs = record.num_outputs or len(given["classes"])
         _check_size(len(columns), num_outputs)
         ready = {
             part: (
@@ -93,7 +95,7 @@ class Problem(problem.Problem):
             )
             for part, (raw, found) in checked.items()
         }
-        if likelihood == "gaussian":
+        if record.is_quadratic:
             # Their unit is now the sd of the targets.
             known = None if noise_sd is None else noise_sd / given["target_scale"]
             given["noise_sd"] = _residual_sd(*ready["training"]) if known is None else known
@@ -117,17 +119,17 @@ class Problem(problem.Problem):
 
     def predict(self, draws: np.ndarray, features: Any) -> Prediction:
         """The mixture over ``draws`` (chains, draws, P) at new ``features`` (n, d)."""
-        inputs = self.features_of(features)
+        inputs, likelihood = self.features_of(features), find_likelihood(self.likelihood)
         found = predictive(
             lambda parameters: problem.network_outputs(parameters, inputs, self.layers),
             draws,
-            np.zeros(len(inputs), np.float32 if self.likelihood == "gaussian" else np.int32),
+            np.zeros(len(inputs), likelihood.target_type),
             self.likelihood,
             self.noise_sd,
         )
-        if self.likelihood != "gaussian":
+        if likelihood.has_classes:
             return Prediction(found.mean, found.sd)
-        sd = np.sqrt(found.sd**2 + self.noise_sd**2)
+        sd = np.sqrt(found.sd**2 + likelihood.variance(found.mean, self.noise_sd))
         return Prediction(self.target_centre + self.target_scale * found.mean, self.target_scale * sd)
 
 
@@ -191,17 +193,19 @@ def _likelihood_of(targets: np.ndarray) -> str:
     return "bernoulli" if len(values) == 2 else "categorical"
 
 
-def _classes(checked: dict[str, tuple[np.ndarray, np.ndarray]], likelihood: str) -> np.ndarray:
+def _classes(checked: dict[str, tuple[np.ndarray, np.ndarray]], likelihood: Likelihood) -> np.ndarray:
     """The classes of the training points, which have to be those of all."""
     classes: np.ndarray = np.unique(checked["training"][1])
     if len(classes) < 2:
         raise SettingError(f"all training targets are {classes[0]!r}: there is nothing to predict")
-    if likelihood == "bernoulli" and len(classes) != 2:
-        raise SettingError(f"a bernoulli likelihood has two classes, and the training targets have {len(classes)}")
-    if likelihood == "categorical" and len(classes) > len(checked["training"][1]) // 2:
+    if likelihood.num_outputs == 1 and len(classes) != 2:
+        raise SettingError(
+            f"a {likelihood.name} likelihood has two classes, and the training targets have {len(classes)}"
+        )
+    if likelihood.num_outputs is None and len(classes) > len(checked["training"][1]) // 2:
         raise SettingError(
             f"the training targets have {len(classes)} classes in {len(checked['training'][1])} points; for a "
-            "regression on whole numbers say likelihood = 'gaussian'"
+            "regression on whole numbers say likelihood = 'gaussian', for counts 'poisson'"
         )
     for part, (_, values) in checked.items():
         strange = values[~np.isin(values, classes)]
@@ -211,6 +215,15 @@ def _classes(checked: dict[str, tuple[np.ndarray, np.ndarray]], likelihood: str)
                 "the training points; move some there, or drop it"
             )
     return classes
+
+
+def _counts(part: str, targets: np.ndarray, likelihood: Likelihood) -> np.ndarray:
+    """Whole numbers, which may have come as 0.0, 1.0, 2.0."""
+    if targets.dtype.kind not in "biuf" or (targets != np.round(targets)).any():
+        raise SettingError(f"the {part} targets are not whole numbers, which a {likelihood.name} likelihood has")
+    whole = targets.astype(likelihood.target_type)
+    likelihood.check_targets(whole, 1)
+    return whole
 
 
 def _target_scaling(targets: np.ndarray) -> dict[str, float]:
@@ -225,9 +238,11 @@ def _target_scaling(targets: np.ndarray) -> dict[str, float]:
 
 
 def _encoded(targets: np.ndarray, given: dict[str, Any]) -> np.ndarray:
-    """Numbers of classes, or standardised numbers."""
+    """Numbers of classes, standardised numbers, or counts as they are."""
     if "classes" in given:
         return np.searchsorted(given["classes"], targets).astype(np.int32)
+    if "target_scale" not in given:
+        return targets
     return ((targets - given["target_centre"]) / given["target_scale"]).astype(np.float32)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from implementations.infrastructure.errors import SettingError
+from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
 from metrics import calibration, prediction
 from workflows.evaluation import predictive_of, reliability_of
@@ -39,7 +40,7 @@ def score(problem: Problem, draws: np.ndarray, part: str = "test") -> Score:
         raise SettingError(f"{problem.task!r} has no {part} points")
     found = predictive_of(problem, draws, features, targets)
     curve = reliability_of(problem, found, targets)
-    is_regression = problem.likelihood == "gaussian"
+    is_regression = not find_likelihood(problem.likelihood).has_classes
     return Score(
         nll=prediction.negative_log_likelihood(found.log_density),
         ece=calibration.ece(curve),

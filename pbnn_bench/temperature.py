@@ -2,6 +2,7 @@
 
     classes       p(y | x) = softmax(f(x) / T)_y          (Guo, Pleiss, Sun and Weinberger 2017)
     regression    p(y | x) = N(y; f(x), (T sigma)^2)
+    counts        none: the rate alone says how much they vary
 
 T minimises the negative log likelihood of the validation points. Because f is linear in the parameters of the last
 layer, a softmax at temperature T is the softmax of the parameters divided by T: one draw, and no chain.
@@ -22,11 +23,17 @@ RANGE = np.log(20)
 P = TypeVar("P", bound=Problem)
 
 
+def has_temperature(problem: Problem) -> bool:
+    """Is there anything in its likelihood that a temperature could scale?"""
+    likelihood = find_likelihood(problem.likelihood)
+    return likelihood.has_classes or likelihood.is_quadratic
+
+
 def fit_temperature(problem: Problem) -> float:
     """T of the network at its mode."""
     outputs = network_outputs(problem.map.astype(np.float64), problem.validation_features, problem.layers)
     targets = problem.validation_targets
-    if problem.likelihood == "gaussian":
+    if find_likelihood(problem.likelihood).is_quadratic:
         return float(np.sqrt(np.mean(np.square(targets - outputs[:, 0]))) / problem.noise_sd)
     loss = find_likelihood(problem.likelihood).loss_and_residuals
 
@@ -38,6 +45,6 @@ def fit_temperature(problem: Problem) -> float:
 
 def at_temperature(problem: P, temperature: float) -> tuple[P, np.ndarray]:
     """The problem and the one draw (1, 1, P) that predict as the trained network does at this temperature."""
-    if problem.likelihood == "gaussian":
+    if find_likelihood(problem.likelihood).is_quadratic:
         return replace(problem, noise_sd=temperature * problem.noise_sd), problem.map[None, None]
     return problem, problem.map[None, None] / np.float32(temperature)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from implementations.tasks.likelihoods import find_likelihood
 from metrics.calibration import NUM_BINS
 from reports.style import EXACT, theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Axis labels by likelihood: nominal, observed.
+#: Axis labels, nominal and observed, of classes and of numbers.
 AXES = {
-    "categorical": ("confidence", "accuracy"),
-    "bernoulli": ("confidence", "accuracy"),
-    "gaussian": ("nominal coverage of central intervals", "observed coverage"),
+    True: ("confidence", "accuracy"),
+    False: ("nominal coverage of central intervals", "observed coverage"),
 }
 
 
@@ -38,18 +38,20 @@ def draw_reliability(
     Runs of one task can share the axes, which then have one diagonal.
     """
     nominal, observed, counts = (curves[f"{points}_{part}"] for part in ("nominal", "observed", "counts"))
+    has_classes = find_likelihood(likelihood).has_classes
+    labels = AXES[has_classes]
     if not axes.lines:
         axes.plot([0, 1], [0, 1], color=EXACT, linestyle="--", linewidth=1, zorder=1)
-        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=AXES[likelihood][0], ylabel=AXES[likelihood][1])
+        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=labels[0], ylabel=labels[1])
     usual: dict[str, Any] = {"marker": "o", "markersize": 4, "clip_on": False}
     axes.plot(nominal, observed, **usual | line)
-    if counts_axes is not None and likelihood != "gaussian":
+    if counts_axes is not None and has_classes:
         axes.set_xlabel("")
         # The bins of metrics.calibration: confidence 1 belongs to the last one.
         bins = np.minimum((nominal * NUM_BINS).astype(int), NUM_BINS - 1)
         centres = (bins + 0.5) / NUM_BINS
         counts_axes.bar(centres, counts, width=1 / NUM_BINS, alpha=0.5, color=line.get("color"))
-        counts_axes.set(xlim=(0, 1), yscale="log", xlabel=AXES[likelihood][0], ylabel="points")
+        counts_axes.set(xlim=(0, 1), yscale="log", xlabel=labels[0], ylabel="points")
 
 
 class Diagrams:
@@ -89,7 +91,7 @@ class _Panel:
         self.likelihood, self.num_points = likelihood, num_points
         self.background: Any = None
         self.counts_axes: Axes | None = None
-        if likelihood != "gaussian":
+        if find_likelihood(likelihood).has_classes:
             self.figure = Figure(figsize=(4.5, 5.6))
             self.axes, self.counts_axes = self.figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
         else:

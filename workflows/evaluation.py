@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem, network_outputs
 from metrics import calibration, fidelity, prediction
 from metrics.convergence import Convergence, convergence
@@ -145,7 +146,7 @@ def _fidelity(
     metrics["squared_bias"] = fidelity.squared_bias(
         test.chain_means.reshape(-1, *shape), *theirs, reference.predictive_mcse.reshape(shape)
     )
-    if problem.likelihood != "gaussian":
+    if find_likelihood(problem.likelihood).has_classes:
         deviations["total_variation"] = fidelity.total_variation(*ours, *theirs, ess, reference_ess)
         metrics["agreement"] = fidelity.agreement(ours[0], theirs[0])
     for name, deviation in deviations.items():

@@ -12,6 +12,7 @@ from jax import Array
 
 from implementations import proxies
 from implementations.kernel import Data
+from implementations.tasks.likelihoods import Functions, find_likelihood
 from implementations.tasks.problem import Layers, Model, split_parameters
 
 #: Points whose outputs stay in the processor's cache, from so many tiles on that it matters: all 55,000 points of mnist
@@ -40,13 +41,15 @@ def point_losses(position: Array, data: Data, model: Model) -> Array:
 
 def _losses(position: Array, data: Data, model: Model) -> Array:
     outputs = network_outputs(position, data.features, model.layers)
-    if model.likelihood == "gaussian":
-        return 0.5 * ((data.targets - outputs[..., 0, :]) / model.noise_sd) ** 2
-    if model.likelihood == "bernoulli":
-        # log(1 + exp(f)) - y f, in the form in which nothing cancels.
-        return -jax.nn.log_sigmoid((2 * data.targets - 1) * outputs[..., 0, :])
-    is_class = jnp.arange(model.num_outputs)[:, None] == data.targets[..., None, :]
+    return find_likelihood(model.likelihood).losses(outputs, data.targets, model.noise_sd, FUNCTIONS)
+
+
+def _cross_entropy(outputs: Array, targets: Array) -> Array:
+    is_class = jnp.arange(outputs.shape[-2])[:, None] == targets[..., None, :]
     return jax.nn.logsumexp(outputs, axis=-2) - jnp.where(is_class, outputs, 0).sum(axis=-2)
+
+
+FUNCTIONS = Functions(_cross_entropy, jax.nn.log_sigmoid)
 
 
 def in_tiles(function: Callable[[Data], tuple[Array, Array]], data: Data) -> tuple[Array, Array]:
@@ -65,10 +68,10 @@ def in_tiles(function: Callable[[Data], tuple[Array, Array]], data: Data) -> tup
 def remainders(offset: Array, data: Data, model: Model, order: str) -> Array:
     """What control variates leave of the losses (…, n), at an offset (…, P) from their anchor."""
     moves = network_outputs(offset, data.features, model.layers)
-    if model.likelihood == "gaussian":
+    if not proxies.num_columns(model):
         return proxies.remainders(moves, data.at_anchor, model, order)
     # A branch, because XLA would merge these loops into whatever uses their values, and run them once for every use.
-    # A probability is never negative, but XLA cannot know.
+    # A probability or a rate is never negative, but XLA cannot know.
     return jax.lax.cond(
         data.at_anchor.ravel()[0] >= 0,
         lambda moves: proxies.remainders(moves, data.at_anchor, model, order),

@@ -9,15 +9,31 @@ import numpy as np
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.permutation import LARGEST_DOMAIN
 from implementations.plugins import is_reference, load
-from implementations.tasks import digits, flights, linear, logistic, mnist, mnist_conv, regression
+from implementations.tasks import (
+    counts,
+    digits,
+    flights,
+    linear,
+    logistic,
+    mnist,
+    mnist_conv,
+    regression,
+)
 from implementations.tasks.features import with_features
+from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem, body_features
-from implementations.tasks.task import PRIOR_SCALE, PRIORS, Points, Task
+from implementations.tasks.task import PRIOR_SCALE, PRIORS, Data, Points, Task
 
 P = TypeVar("P", bound=Problem)
 
 TASKS: dict[str, Task] = {
-    module.TASK.name: module.TASK for module in (linear, regression, digits, mnist, mnist_conv, logistic, flights)
+    module.TASK.name: module.TASK
+    for module in (
+        *(linear, regression),
+        *(digits, mnist, mnist_conv),
+        *(logistic, flights),
+        counts,
+    )
 }
 
 
@@ -89,6 +105,7 @@ def prepare(
     task = find_task(name, num_points, num_epochs, fresh_points)
     check_options(task, seed, stochastic, prior, prior_scale)
     data = task.load(seed, data_dir)
+    _check_targets(task, data)
     if task.features is not None:
         data = with_features(task, data, seed, data_dir / "features", progress)
     trained = _train(task, data.train, seed, prior, prior_scale, progress)
@@ -143,6 +160,15 @@ def check_options(task: Task, seed: int, stochastic: str, prior: str, prior_scal
     PRIOR_SCALE.parse(prior_scale)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
         raise SettingError(f"seed = {seed!r} must be a whole number from 0 to {2**31 - 1}")
+
+
+def _check_targets(task: Task, data: Data) -> None:
+    likelihood = find_likelihood(task.likelihood)
+    for part, points in vars(data).items():
+        try:
+            likelihood.check_targets(points.targets, task.layers[-1][1])
+        except SettingError as error:
+            raise SettingError(f"{task.name}, the {part} points: {error}") from None
 
 
 def _train(

@@ -106,10 +106,11 @@ def distance_from_mode(problem: Problem, anchor: Anchor) -> float:
 
 
 def at_anchor(problem: Problem, anchor: Anchor) -> np.ndarray:
-    """What the samplers keep of every point at the anchor (N, columns): the probabilities of its classes."""
-    if problem.likelihood == "gaussian" or len(problem.layers) > 1:
+    """What the samplers keep of every point at the anchor (N, columns): its predictions, or nothing."""
+    likelihood = find_likelihood(problem.likelihood)
+    if len(problem.layers) > 1 or not likelihood.num_kept(problem.num_outputs):
         return anchor.outputs[:, :0]
-    return find_likelihood(problem.likelihood).predictions(anchor.outputs.copy())
+    return likelihood.predictions(anchor.outputs.copy())
 
 
 def point_proxies(problem: Problem, anchor: Anchor, parameters: np.ndarray, indices: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from implementations.tasks.geometry import prior_precision
+from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
 
 
@@ -18,7 +19,8 @@ class Gaussian:
 
 def has_closed_form(problem: Problem) -> bool:
     """One stochastic layer, a Gaussian likelihood and a Gaussian prior."""
-    return len(problem.layers) == 1 and problem.likelihood == "gaussian" and problem.prior == "gaussian"
+    is_quadratic = find_likelihood(problem.likelihood).is_quadratic and problem.prior == "gaussian"
+    return len(problem.layers) == 1 and is_quadratic
 
 
 def gaussian_posterior(problem: Problem, weight: float) -> Gaussian:

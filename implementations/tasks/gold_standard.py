@@ -170,6 +170,8 @@ def log_likelihood_of(problem: Problem, weight: float, points: Points) -> Callab
             # log(1 + e^f): three times as fast as jax's own, which looks for infinities too.
             softplus = jnp.maximum(outputs[0], 0) + jnp.log1p(jnp.exp(-jnp.abs(outputs[0])))
             return scale * (softplus - targets * outputs[0]).sum()
+        if problem.likelihood == "poisson":
+            return scale * (jnp.exp(outputs[0]) - targets * outputs[0]).sum()
         chosen = jnp.take_along_axis(outputs, targets[None], axis=0)[0]
         return scale * (jax.nn.logsumexp(outputs, axis=0) - chosen).sum()
 

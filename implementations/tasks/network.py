@@ -1,15 +1,18 @@
 """Training of a task's network in torch."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 from tqdm import tqdm
 
+from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.task import Points, Task, Training
+from implementations.torch_backend.likelihood import FUNCTIONS
 
 
 def train_network(
@@ -26,8 +29,6 @@ def train_network(
         random = torch.Generator().manual_seed(seed)
         weights = _initial_weights(task, training, random)
         inputs, targets = torch.from_numpy(points.inputs), torch.from_numpy(points.targets)
-        if task.likelihood == "categorical":
-            targets = targets.long()
         optimizer = torch.optim.Adam(weights, lr=training.learning_rate)
         for _ in _shown(training.num_epochs, f"training the network of {task.name}, seed {seed}", progress):
             for batch in _batches(len(inputs), training.batch_size, random):
@@ -61,11 +62,18 @@ def _outputs(weights: list[Tensor], inputs: Tensor) -> Tensor:
 
 def _point_losses(task: Task, outputs: Tensor, targets: Tensor) -> Tensor:
     """-log p(y_j | x_j, theta), up to a constant."""
-    if task.likelihood == "categorical":
-        return torch.nn.functional.cross_entropy(outputs, targets, reduction="none")
-    if task.likelihood == "bernoulli":
-        return -torch.nn.functional.logsigmoid((2 * targets - 1) * outputs[:, 0])
-    return (outputs[:, 0] - targets).square() / (2 * task.noise_sd**2)
+    own_form = OWN_FORMS.get(task.likelihood)
+    if own_form is not None:
+        return own_form(outputs, targets, task.noise_sd)
+    losses: Tensor = find_likelihood(task.likelihood).losses(outputs.mT, targets, task.noise_sd, FUNCTIONS)
+    return losses
+
+
+#: Two losses as the networks of the results on file were trained on them: other forms differ in the last digits.
+OWN_FORMS: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
+    "categorical": lambda outputs, targets, _: functional.cross_entropy(outputs, targets.long(), reduction="none"),
+    "gaussian": lambda outputs, targets, noise_sd: (outputs[:, 0] - targets).square() / (2 * noise_sd**2),
+}
 
 
 def _negative_log_prior(weights: list[Tensor], prior: str, prior_scale: float) -> Tensor:

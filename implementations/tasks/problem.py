@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from implementations.infrastructure.files import Damaged, read_npz, write_npz
+from implementations.tasks.likelihoods import find_likelihood
 
 Layers = tuple[tuple[int, int], ...]
 
@@ -58,7 +59,7 @@ class Problem:
     seed: int
     #: ``last``: only the last layer is stochastic, ``features`` are the activations before it; ``all``: every layer.
     stochastic: str
-    #: ``gaussian`` (known ``noise_sd``), ``categorical`` (softmax) or ``bernoulli`` (one output, the log odds).
+    #: A name of implementations.tasks.likelihoods; ``noise_sd`` is that of ``gaussian``.
     likelihood: str
     noise_sd: float
     #: ``gaussian`` (``prior_scale`` is its sd) or ``laplace`` (``prior_scale`` is its b).
@@ -66,7 +67,7 @@ class Problem:
     prior_scale: float
     #: Shapes of the stochastic layers, first to last.
     layers: Layers
-    #: (N, inputs + 1) float32, leading column 1; targets (N,) float32, or int32 class numbers (0 and 1 for bernoulli).
+    #: (N, inputs + 1) float32, leading column 1; targets (N,) of the likelihood's type: float32, or int32.
     features: np.ndarray
     targets: np.ndarray
     validation_features: np.ndarray
@@ -98,8 +99,8 @@ class Problem:
 
         ``given`` are other fields, such as ``noise_sd``. Its mode and curvature are found by ``tasks.at_mode``.
         """
-        kind = np.float32 if likelihood == "gaussian" else np.int32
-        num_outputs = int(np.max(targets)) + 1 if likelihood == "categorical" else 1
+        record = find_likelihood(likelihood)
+        num_outputs = record.num_outputs or int(np.max(targets)) + 1
         nothing = features[:0], targets[:0]
         values: dict[str, Any] = {
             **{
@@ -120,7 +121,7 @@ class Problem:
             ("validation_", validation or nothing),
         ):
             values[f"{name}features"] = np.asarray(part[0], np.float32)
-            values[f"{name}targets"] = np.asarray(part[1], kind)
+            values[f"{name}targets"] = np.asarray(part[1], record.target_type)
         values |= {"inputs": values["features"][:, :0], "test_inputs": values["test_features"][:, :0]}
         return cls(likelihood=likelihood, **(values | given))
 

@@ -80,7 +80,7 @@ class Task:
     num_points: int
     #: Shapes (inputs + 1, outputs) of the whole network's layers.
     layers: Layers
-    #: ``gaussian`` with known ``noise_sd``, ``categorical`` (softmax) or ``bernoulli`` (one output, the log odds).
+    #: A name of implementations.tasks.likelihoods; ``noise_sd`` is that of ``gaussian``.
     likelihood: str
     #: The data of a seed, read from the folder of downloaded data where the task has any.
     load: Callable[[int, Path], Data]
@@ -105,11 +105,11 @@ class Task:
         """A task that cannot be right is refused where it is made, with its line."""
         if not re.fullmatch("[a-z][a-z0-9_]*", self.name):
             raise SettingError(f"name = {self.name!r} must be small letters, digits and underscores")
-        find_likelihood(self.likelihood)
+        likelihood = find_likelihood(self.likelihood)
         for (_, outputs), (inputs, _) in pairwise(self.layers):
             if inputs != outputs + 1:
                 raise SettingError(f"layers = {self.layers}: after {outputs} outputs a layer has {outputs + 1} rows")
-        if self.likelihood != "categorical" and self.layers[-1][1] != 1:
+        if likelihood.num_outputs not in (None, self.layers[-1][1]):
             raise SettingError(f"layers = {self.layers}: a {self.likelihood} likelihood has one output")
         if self.features and (self.training or self.draw or len(self.layers) != 1):
             raise SettingError("with features there is one layer, (features + 1, outputs), no training and no draw")

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from implementations import proxies
 from implementations.kernel import Data
+from implementations.tasks.likelihoods import Functions, find_likelihood
 from implementations.tasks.problem import Layers, Model, split_parameters
 
 
@@ -26,13 +27,16 @@ def network_outputs(position: Tensor, features: Tensor, layers: Layers) -> Tenso
 def point_losses(position: Tensor, data: Data, model: Model) -> Tensor:
     """l_j = -log p(y_j | x_j, theta) up to a constant, for every point: (…, n)."""
     outputs = network_outputs(position, data.features, model.layers)
-    if model.likelihood == "gaussian":
-        return 0.5 * ((data.targets - outputs[..., 0, :]) / model.noise_sd) ** 2
-    if model.likelihood == "bernoulli":
-        # log(1 + exp(f)) - y f, in the form in which nothing cancels.
-        return -torch.nn.functional.logsigmoid((2 * data.targets - 1) * outputs[..., 0, :])
-    classes = data.targets[..., None, :].long().expand(*outputs.shape[:-2], 1, -1)
+    losses: Tensor = find_likelihood(model.likelihood).losses(outputs, data.targets, model.noise_sd, FUNCTIONS)
+    return losses
+
+
+def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+    classes = targets[..., None, :].long().expand(*outputs.shape[:-2], 1, -1)
     return outputs.logsumexp(dim=-2) - outputs.gather(-2, classes).squeeze(-2)
+
+
+FUNCTIONS = Functions(_cross_entropy, torch.nn.functional.logsigmoid)
 
 
 def remainders(offset: Tensor, data: Data, model: Model, order: str) -> Tensor:

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from implementations.tasks.likelihoods import find_likelihood
 from metrics.calibration import NUM_BINS
 from metrics.seeds import mean_over_seeds
 from records.display import format_name, format_value
@@ -45,7 +46,7 @@ def draw_reliability_diagrams(results: StudyResults) -> Drawing:
         likelihood = results.problem(pair[0].evidence[0]).likelihood
         axes = figure.add_subplot(cells[0, column])
         # Every level of coverage counts all points: nothing to show below.
-        counts = figure.add_subplot(cells[1, column], sharex=axes) if likelihood != "gaussian" else None
+        counts = figure.add_subplot(cells[1, column], sharex=axes) if find_likelihood(likelihood).has_classes else None
         for setting in pair:
             _draw_mean_reliability(axes, counts, results, setting, likelihood)
         axes.set_title(task)
@@ -111,7 +112,8 @@ def mean_reliability(
     for curve in curves:
         parts = [curve[f"test_{part}"] for part in ("nominal", "observed", "counts")]
         # Classes: bins without points are left out, so that a bin's place in the array differs between seeds.
-        bins = np.arange(len(parts[0])) if likelihood == "gaussian" else np.minimum(parts[0] * NUM_BINS, NUM_BINS - 1)
+        has_classes = find_likelihood(likelihood).has_classes
+        bins = np.minimum(parts[0] * NUM_BINS, NUM_BINS - 1) if has_classes else np.arange(len(parts[0]))
         for number, *cell in zip(bins.astype(int).tolist(), *(part.tolist() for part in parts), strict=True):
             cells.setdefault(number, []).append(tuple(cell))
     ordered = [np.array(cells[number]) for number in sorted(cells)]

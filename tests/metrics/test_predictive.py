@@ -173,7 +173,7 @@ def test_a_draw_whose_outputs_overflow_is_named():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"likelihood": "poisson"}, "no likelihood 'poisson'; valid: gaussian, categorical, bernoulli"),
+        ({"likelihood": "cauchy"}, "no likelihood 'cauchy'; valid: gaussian, categorical, bernoulli, poisson"),
         ({"likelihood": "gaussian"}, "needs noise_sd > 0 and one output; got None and 4"),
         ({"likelihood": "bernoulli"}, r"outputs \(1, 30, 4\): a bernoulli likelihood has one output"),
         ({"targets": np.full(NUM_POINTS, NUM_CLASSES)}, "expected integers from 0 to 3"),
@@ -211,3 +211,32 @@ def test_every_chain_has_its_own_mean(problem):
         alone = predictive(outputs, draws[number : number + 1], targets, *rest)
         np.testing.assert_allclose(mean, alone.mean, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found.chain_means.mean(axis=0), found.mean, rtol=1e-10, atol=1e-12)
+
+
+def test_counts_are_a_mixture_of_poisson_laws():
+    random = np.random.default_rng(4)
+    features, draws = random.normal(size=(NUM_POINTS, 2)), 0.4 * random.normal(size=(2, 25, 2))
+    targets = random.poisson(1.5, NUM_POINTS)
+    found = predictive(linear_outputs(features, 1), draws, targets, "poisson", memory=4 * 8 * NUM_POINTS * 7)
+    laws = stats.poisson(np.exp(draws.reshape(-1, 2) @ features.T))
+    np.testing.assert_allclose(found.mean, laws.mean().mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(found.sd, laws.mean().std(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(found.log_density, np.log(laws.pmf(targets).mean(axis=0)), rtol=1e-6)
+    np.testing.assert_allclose(found.log_likelihood_trace.ravel(), laws.logpmf(targets).mean(axis=1), rtol=1e-6)
+    below, up_to = laws.cdf(targets - 1).mean(axis=0), laws.cdf(targets).mean(axis=0)
+    assert (below <= found.pit).all() and (found.pit <= up_to).all()
+    # Where in its step a count lies is drawn at random: neither always its foot, nor its top.
+    heights = (found.pit - below) / (up_to - below)
+    assert 0.3 < heights.mean() < 0.7 and heights.std() > 0.2
+    # CRPS = E|Y - y| - E|Y - Y'| / 2, with the law up to where nothing is left.
+    values = np.arange(200)
+    masses = laws.pmf(values[:, None, None]).mean(axis=1)
+    to_target = np.einsum("kn,kn->n", masses, np.abs(values[:, None] - targets))
+    apart = np.einsum("kn,kl,ln->n", masses, np.abs(values[:, None] - values), masses)
+    np.testing.assert_allclose(found.crps, to_target - apart / 2, rtol=1e-5)
+
+
+def test_targets_that_are_no_counts_are_refused():
+    features, draws = np.ones((3, 1)), np.zeros((1, 2, 1))
+    with pytest.raises(ValueError, match="whole targets from 0; got 1 and targets of type float64"):
+        predictive(linear_outputs(features, 1), draws, np.array([0.5, 1, 2]), "poisson")

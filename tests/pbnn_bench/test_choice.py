@@ -212,3 +212,26 @@ def test_many_features_get_a_limit_and_the_way_out():
     generator = np.random.default_rng(0)
     with pytest.raises(SettingError, match=r"make 3003 parameters; .* at most 2500: give 832 columns or fewer"):
         Problem.from_features(generator.normal(size=(50, 1000)), np.arange(50) % 3)
+
+
+def test_counts_are_predicted_by_their_rate_and_vary_as_much():
+    generator = np.random.default_rng(9)
+    features = generator.normal(size=(400, 2)) * [1.0, 30.0]
+    counts = generator.poisson(np.exp(0.5 + features @ [0.5, 0.01])).astype(float)
+    problem = Problem.from_features(features, counts, likelihood="poisson", prior_scale=100.0)
+    # With nearly no prior the mode is the maximum of the likelihood, found here by another search.
+    inputs = np.column_stack([np.ones(400), features])
+
+    def loss(weights):
+        return -stats.poisson(np.exp(inputs @ weights)).logpmf(counts).sum()
+
+    fit = optimize.minimize(loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
+    found = problem.predict(problem.map[None, None], features[:5])
+    np.testing.assert_allclose(found.mean, np.exp(inputs[:5] @ fit), rtol=1e-3)
+    np.testing.assert_allclose(found.sd, np.sqrt(found.mean), rtol=1e-6)
+    with pytest.raises(
+        SettingError, match="the training targets are not whole numbers, which a poisson likelihood has"
+    ):
+        Problem.from_features(features, counts + 0.5, likelihood="poisson")
+    with pytest.raises(SettingError, match=r"from -1 to .*: expected counts, whole numbers from 0"):
+        Problem.from_features(features, counts - 1, likelihood="poisson")

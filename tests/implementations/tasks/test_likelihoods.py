@@ -23,7 +23,7 @@ from implementations.torch_backend import likelihood as torch_likelihood
 from records.reference import predictions
 
 NUM_POINTS = 30
-NUM_OUTPUTS = {"gaussian": 1, "categorical": 3, "bernoulli": 1}
+NUM_OUTPUTS = {"gaussian": 1, "categorical": 3, "bernoulli": 1, "poisson": 1}
 
 
 def _problem(name: str, scale: float = 1.0) -> Problem:
@@ -31,7 +31,7 @@ def _problem(name: str, scale: float = 1.0) -> Problem:
     random = np.random.default_rng(0)
     num_outputs = NUM_OUTPUTS[name]
     features = np.column_stack([np.ones(NUM_POINTS), scale * random.normal(size=(NUM_POINTS, 3))]).astype(np.float32)
-    num_classes = {"categorical": 3, "bernoulli": 2}.get(name)
+    num_classes = {"categorical": 3, "bernoulli": 2, "poisson": 9}.get(name)
     targets = random.integers(0, num_classes, NUM_POINTS) if num_classes else random.normal(size=NUM_POINTS)
     position = random.normal(size=4 * num_outputs).astype(np.float32)
     return Problem.of(features, targets, likelihood=name, test=(features, targets), noise_sd=0.7, map=position)
@@ -94,6 +94,9 @@ def test_the_loss_is_minus_the_log_of_the_law_but_for_a_constant(name) -> None:
         "gaussian": lambda: stats.norm(0, 0.7).logpdf(problem.targets - outputs[:, 0]) - stats.norm(0, 0.7).logpdf(0),
         "categorical": lambda: special.log_softmax(outputs, axis=1)[np.arange(NUM_POINTS), problem.targets],
         "bernoulli": lambda: stats.bernoulli(special.expit(outputs[:, 0])).logpmf(problem.targets),
+        "poisson": lambda: (
+            stats.poisson(np.exp(outputs[:, 0])).logpmf(problem.targets) + special.gammaln(problem.targets + 1)
+        ),
     }[name]()
     losses = numpy_reference.point_losses(problem.map.astype(float), problem, np.arange(NUM_POINTS))
     np.testing.assert_allclose(losses, -log_law, rtol=1e-9, atol=1e-12)

@@ -244,7 +244,7 @@ def test_progress_is_shown_line_by_line_in_a_log_and_can_be_silenced(capsys) -> 
     ("arguments", "message"),
     [
         ({"name": "regresion"}, "no task 'regresion'; did you mean 'regression'?"),
-        ({"name": "cifar"}, "no task 'cifar'; valid: linear, regression, digits, mnist, mnist_conv, logistic, flights"),
+        ({"name": "cifar"}, f"no task 'cifar'; valid: {', '.join(TASKS)}"),
         ({"stochastic": "lats"}, "no stochastic part 'lats'; did you mean 'last'?"),
         ({"prior": "gausian"}, "no prior 'gausian'; did you mean 'gaussian'?"),
         ({"prior_scale": 0.0}, "prior_scale = 0.0 must be positive"),
