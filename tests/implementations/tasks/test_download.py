@@ -7,6 +7,7 @@ import io
 import tarfile
 import threading
 import tracemalloc
+import zipfile
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -173,6 +174,55 @@ def test_an_npm_package_is_the_last_source_and_is_checked_too(tmp_path, mirror, 
     npm(CONTENTS)
     assert _fetch(tmp_path / "data", mirror.url) == CONTENTS
     assert (tmp_path / "data" / "images").read_bytes() == CONTENTS["images"]
+
+
+@pytest.fixture
+def pip(tmp_path, monkeypatch):
+    """Puts a ``pip`` in the place of Python's, which leaves a wheel of the given files, and keeps what it was told."""
+    folder = tmp_path / "site"
+    (folder / "pip").mkdir(parents=True)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+
+    def install(files: dict[str, bytes] | None) -> Path:
+        wheel, told = tmp_path / "made_up-1.0.0-py3-none-any.whl", tmp_path / "told.txt"
+        with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as members:
+            for name, content in (files or {}).items():
+                members.writestr(f"made_up/data/{name}", content)
+        lines = [
+            "import pathlib, shutil, sys",
+            f"pathlib.Path({str(told)!r}).write_text(' '.join(sys.argv[1:]))",
+            "sys.exit('no such package')" if files is None else f"shutil.copy({str(wheel)!r}, '.')",
+        ]
+        (folder / "pip" / "__init__.py").write_text("")
+        (folder / "pip" / "__main__.py").write_text("\n".join(lines))
+        return told
+
+    return install
+
+
+def test_a_wheel_is_downloaded_without_its_dependencies_read_and_checked(tmp_path, pip, capsys) -> None:
+    told = pip(CONTENTS | {"images": b"other images"})
+    message = error_of(tmp_path / "data", pip_package="made-up==1.0.0")
+    assert "pip package made-up==1.0.0: images is damaged: SHA-256" in message
+    # Nothing of a package may run: no dependency, and no source package, which is built.
+    assert told.read_text() == "download --quiet --no-deps --only-binary :all: made-up==1.0.0"
+    pip(CONTENTS)
+    assert fetch_files(tmp_path / "data", CHECKSUMS, pip_package="made-up==1.0.0") == CONTENTS
+    assert (tmp_path / "data" / "images").read_bytes() == CONTENTS["images"]
+
+
+def test_what_pip_says_when_it_fails_and_a_wheel_that_is_none_are_passed_on(tmp_path, pip) -> None:
+    pip(None)
+    assert "pip download failed: no such package" in error_of(tmp_path / "data", pip_package="made-up==1.0.0")
+    pip(CONTENTS)
+    (tmp_path / "made_up-1.0.0-py3-none-any.whl").write_bytes(b"not a wheel")
+    message = error_of(tmp_path / "data", pip_package="made-up==1.0.0")
+    assert "pip package made-up==1.0.0: File is not a zip file" in message
+
+
+def test_a_member_of_a_wheel_that_unpacks_to_gigabytes_is_not_read_on(tmp_path, pip, small) -> None:
+    pip(CONTENTS | {"images": bytes(50_000_000)})
+    assert "images is larger than 2,000 bytes" in error_of(tmp_path / "data", pip_package="made-up==1.0.0")
 
 
 def test_without_any_source_the_error_lists_what_was_tried_and_where_to_put_the_files(tmp_path, mirror, npm) -> None:
