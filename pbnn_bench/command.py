@@ -50,6 +50,12 @@ COMMANDS = {
     "plot": Command("the reliability diagram of a run", "plot out", "pbnn_bench.runs", "plot"),
     "report": Command("the report of a study that has been run", "report smoke", "pbnn_bench.studies", "report"),
     "ui": Command("the tracked runs in MLflow's pages", "ui", "pbnn_bench.studies", "ui"),
+    "completion": Command(
+        "a script with which bash or zsh completes these words",
+        "completion bash > ~/.local/share/bash-completion/completions/pbnn-bench",
+        "pbnn_bench.completion",
+        "main",
+    ),
 }
 
 

@@ -141,3 +141,27 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     line = f"{sys.executable} -m pbnn_bench list | head -1"
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=studies.packages.folder())
     assert (done.stdout, done.stderr) == ("methods:\n", "")
+
+
+def completed(script: str, *words: str) -> list[str]:
+    """What bash offers for the last of these words."""
+    typed = " ".join(f"'{word}'" for word in ("pbnn-bench", *words))
+    lines = [script, f"COMP_WORDS=({typed})", f"COMP_CWORD={len(words)}", "_pbnn_bench", 'echo "${COMPREPLY[@]}"']
+    done = subprocess.run(["bash", "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_bash_completes_commands_options_and_names(capsys):
+    script = printed(capsys, "completion", "bash")
+    assert completed(script, "ca") == ["calibrate"]
+    assert completed(script, "") == [*COMMANDS]
+    assert completed(script, "info", "pbnn_c") == ["pbnn_corrected", "pbnn_cv", "pbnn_cn"]
+    assert completed(script, "sample", "--task", "cal") == ["california"]
+    assert completed(script, "calibrate", "--comp") == ["--components"]
+    assert completed(script, "run", "sm") == ["smoke"]
+    assert completed(script, "run", "--dry") == ["--dry-run"]
+    # Of a file, the shell's own completion.
+    assert completed(script, "plot", "out") == []
+    assert "-o default" in script
+    assert "bashcompinit" in printed(capsys, "completion", "zsh")
+    assert "no shell 'bsah'; did you mean 'bash'?" in refused(capsys, "completion", "bsah")
