@@ -4,7 +4,7 @@ With several stochastic layers the outputs are no longer linear in theta. Along 
 theta (s = 1), every layer is a polynomial in s, of which the first three coefficients are carried forward:
 
     a = h W:       a_0 = h_0 W,   a_1 = h_1 W + h_0 V,   a_2 = h_2 W + h_1 V
-    h = tanh a:    h_0 = tanh a_0,   h_1 = (1 - h_0^2) a_1,   h_2 = (1 - h_0^2) (a_2 - h_0 a_1^2)
+    h = s(a):      h_0 = s(a_0),   h_1 = s' a_1,   h_2 = s' a_2 + s'' a_1^2 / 2     (implementations.tasks.activations)
 
 with W the anchor's weights and V the offset's. With g and H the derivatives of the loss by the outputs at the anchor,
 the proxy is q = g f_1 (``first``), or q = g (f_1 + f_2) + f_1 H f_1 / 2 (``second``). The outputs move by u in all, and
@@ -21,6 +21,7 @@ from array_api_compat import array_namespace
 
 from implementations import proxies
 from implementations.kernel import Anchor, Array, Data
+from implementations.tasks.activations import find_activation
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Layers, Model, split_parameters
 
@@ -36,7 +37,8 @@ class Outputs(NamedTuple):
 
 def remainders(position: Array, data: Data, anchor: Anchor, model: Model, order: str) -> Array:
     """l_j(theta) - l_j(t) - q_j(theta) of every point (…, n), at positions (…, P)."""
-    outputs = outputs_of(anchor.position, position - anchor.position, data.features, model.layers)
+    offset = position - anchor.position
+    outputs = outputs_of(anchor.position, offset, data.features, model.layers, model.activation)
     start, moves, first, _ = outputs
     rest = moves - first if order == "first" else moves - first - outputs.second
     likelihood, xp = find_likelihood(model.likelihood), array_namespace(moves)
@@ -52,9 +54,9 @@ def remainders(position: Array, data: Data, anchor: Anchor, model: Model, order:
     return left + 0.5 * likelihood.curvature_form(kept, moves - first, moves + first, model.noise_sd)
 
 
-def outputs_of(anchor: Array, offset: Array, features: Array, layers: Layers) -> Outputs:
+def outputs_of(anchor: Array, offset: Array, features: Array, layers: Layers, activation: str = "tanh") -> Outputs:
     """The network along anchor (P,) + s offset (…, P), at features (…, n, inputs + 1)."""
-    xp = array_namespace(offset)
+    xp, form = array_namespace(offset), find_activation(activation)
     (first_start, first_move), *others = zip(
         split_parameters(anchor, layers), split_parameters(offset, layers), strict=True
     )
@@ -62,26 +64,15 @@ def outputs_of(anchor: Array, offset: Array, features: Array, layers: Layers) ->
     start, move = first_start.mT @ points, first_move.mT @ points
     first, second = move, xp.zeros_like(move)
     for weights, rates in others:
-        hidden = xp.tanh(start)
-        slope = 1 - hidden**2
-        moved, (one, two) = (
-            _tanh_move(start, hidden, slope, move),
-            (slope * first, slope * (second - hidden * first**2)),
-        )
+        hidden = form.values(start)
+        slope = form.slopes(hidden)
+        moved = form.moves(start, hidden, slope, move)
+        one, two = slope * first, form.second(hidden, slope, first, second)
         start = _affine(weights, hidden)
         second = rates[..., 1:, :].mT @ one + weights[1:, :].mT @ two
         first = _affine(rates, hidden) + weights[1:, :].mT @ one
         move = _affine(rates, hidden + moved) + weights[1:, :].mT @ moved
     return Outputs(start, move, first, second)
-
-
-def _tanh_move(start: Array, hidden: Array, slope: Array, move: Array) -> Array:
-    """tanh(a + d) - tanh(a), by the addition theorem where d is small: nothing cancels."""
-    xp = array_namespace(move)
-    is_small = xp.abs(move) < 1
-    # Of what is large, neither branch may divide by 0: gradients run through both.
-    turn = xp.tanh(xp.where(is_small, move, xp.zeros_like(move)))
-    return xp.where(is_small, slope * turn / (1 + hidden * turn), xp.tanh(start + move) - hidden)
 
 
 def _affine(matrix: Array, hidden: Array) -> Array:

@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
 
 def point_losses(position: np.ndarray, problem: Problem, indices: np.ndarray) -> np.ndarray:
     """l_j = -log p(y_j | x_j, theta) up to a constant, for the points ``indices``."""
-    outputs = network_outputs(position, problem.features[indices].astype(float), problem.layers)
+    outputs = network_outputs(position, problem.features[indices].astype(float), problem.layers, problem.activation)
     targets = problem.targets[indices]
     if problem.likelihood == "gaussian":
         return 0.5 * ((targets - outputs[:, 0]) / problem.noise_sd) ** 2
@@ -62,7 +62,8 @@ def gradient(position: np.ndarray, problem: Problem, indices: np.ndarray, weight
     matrices = split_parameters(position, problem.layers)
     activations = [problem.features[indices].astype(float)]
     for matrix in matrices[:-1]:
-        activations.append(with_bias(np.tanh(activations[-1] @ matrix)))
+        inputs = activations[-1] @ matrix
+        activations.append(with_bias(np.maximum(inputs, 0) if problem.activation == "relu" else np.tanh(inputs)))
     outputs = activations[-1] @ matrices[-1]
     targets = problem.targets[indices]
     if problem.likelihood == "gaussian":
@@ -76,8 +77,9 @@ def gradient(position: np.ndarray, problem: Problem, indices: np.ndarray, weight
     pieces = []
     for matrix, activation in zip(reversed(matrices), reversed(activations), strict=True):
         pieces.append((activation.T @ error).ravel())
-        # Through the weights, without the bias, and through tanh' = 1 - tanh^2.
-        error = (error @ matrix.T)[:, 1:] * (1 - activation[:, 1:] ** 2)
+        # Through the weights, without the bias, and through relu' = 1 above 0, or tanh' = 1 - tanh^2.
+        slope = activation[:, 1:] > 0 if problem.activation == "relu" else 1 - activation[:, 1:] ** 2
+        error = (error @ matrix.T)[:, 1:] * slope
     return prior_gradient(position, problem) + weight / len(indices) * np.concatenate(pieces[::-1])
 
 

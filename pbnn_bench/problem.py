@@ -121,7 +121,7 @@ class Problem(problem.Problem):
         """The mixture over ``draws`` (chains, draws, P) at new ``features`` (n, d)."""
         inputs, likelihood = self.features_of(features), find_likelihood(self.likelihood)
         found = predictive(
-            lambda parameters: problem.network_outputs(parameters, inputs, self.layers),
+            lambda parameters: self.outputs(parameters, inputs),
             draws,
             np.zeros(len(inputs), likelihood.target_type),
             self.likelihood,

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import optimize
 
 from implementations.tasks.likelihoods import find_likelihood
-from implementations.tasks.problem import Problem, network_outputs
+from implementations.tasks.problem import Problem
 
 #: Temperatures from a twentieth to twenty; a network that needs more is no classifier.
 RANGE = np.log(20)
@@ -31,7 +31,7 @@ def has_temperature(problem: Problem) -> bool:
 
 def fit_temperature(problem: Problem) -> float:
     """T of the network at its mode."""
-    outputs = network_outputs(problem.map.astype(np.float64), problem.validation_features, problem.layers)
+    outputs = problem.outputs(problem.map.astype(np.float64), problem.validation_features)
     targets = problem.validation_targets
     if find_likelihood(problem.likelihood).is_quadratic:
         return float(np.sqrt(np.mean(np.square(targets - outputs[:, 0]))) / problem.noise_sd)

@@ -13,7 +13,7 @@ from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.files import Damaged, read_npz, write_npz
 from implementations.tasks.exact import gaussian_posterior, has_closed_form
 from implementations.tasks.likelihoods import find_likelihood
-from implementations.tasks.problem import Problem, network_outputs
+from implementations.tasks.problem import Problem
 
 if TYPE_CHECKING:
     from implementations.tasks.importance import Weighted
@@ -256,7 +256,7 @@ def _none(problem: Problem, weight: float, seed: int) -> Reference:
 
 def predictions(problem: Problem, parameters: np.ndarray, features: np.ndarray) -> np.ndarray:
     """f at ``features``, or the class probabilities, for parameter vectors (…, P): (…, points, outputs or classes)."""
-    return find_likelihood(problem.likelihood).predictions(network_outputs(parameters, features, problem.layers))
+    return find_likelihood(problem.likelihood).predictions(problem.outputs(parameters, features))
 
 
 def _predictive(problem: Problem, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from implementations.tasks.likelihoods import find_likelihood
-from implementations.tasks.problem import Problem, network_outputs
+from implementations.tasks.problem import Problem
 from metrics import calibration, fidelity, prediction
 from metrics.convergence import Convergence, convergence
 from metrics.cost import efficiency
@@ -73,7 +73,7 @@ def _metrics_of_draws(
 def predictive_of(problem: Problem, draws: np.ndarray, features: np.ndarray, targets: np.ndarray) -> Predictive:
     """The mixture over a problem's draws at some of its points."""
     return predictive(
-        lambda parameters: network_outputs(parameters, features, problem.layers),
+        lambda parameters: problem.outputs(parameters, features),
         draws,
         targets,
         problem.likelihood,

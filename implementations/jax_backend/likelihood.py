@@ -12,6 +12,7 @@ from jax import Array
 
 from implementations import proxies
 from implementations.kernel import Data
+from implementations.tasks.activations import find_activation
 from implementations.tasks.likelihoods import Functions, find_likelihood
 from implementations.tasks.problem import Layers, Model, split_parameters
 
@@ -21,7 +22,7 @@ TILE = 500
 MIN_TILES = 8
 
 
-def network_outputs(position: Array, features: Array, layers: Layers) -> Array:
+def network_outputs(position: Array, features: Array, layers: Layers, activation: str = "tanh") -> Array:
     """f of parameter vectors (…, P) at features (…, n, inputs + 1): (…, outputs, n)."""
     first, *others = split_parameters(position, layers)
     # One product for all parameter vectors that see the same points. With the inputs last on both sides the points need
@@ -30,7 +31,8 @@ def network_outputs(position: Array, features: Array, layers: Layers) -> Array:
     product = jnp.einsum("...kf,...nf->...kn", rows, features)
     hidden = product.reshape(*first.shape[:-2], first.shape[-1], -1)
     for matrix in others:
-        hidden = matrix[..., 0, :, None] + jnp.einsum("...fk,...fn->...kn", matrix[..., 1:, :], jnp.tanh(hidden))
+        hidden = find_activation(activation).values(hidden)
+        hidden = matrix[..., 0, :, None] + jnp.einsum("...fk,...fn->...kn", matrix[..., 1:, :], hidden)
     return hidden
 
 
@@ -40,7 +42,7 @@ def point_losses(position: Array, data: Data, model: Model) -> Array:
 
 
 def _losses(position: Array, data: Data, model: Model) -> Array:
-    outputs = network_outputs(position, data.features, model.layers)
+    outputs = network_outputs(position, data.features, model.layers, model.activation)
     return find_likelihood(model.likelihood).losses(outputs, data.targets, model.noise_sd, FUNCTIONS)
 
 

@@ -127,17 +127,18 @@ def prepare(
         prior=prior,
         prior_scale=float(prior_scale),
         layers=layers,
-        features=body_features(body, data.train.inputs),
+        features=body_features(body, data.train.inputs, task.activation),
         targets=data.train.targets,
-        validation_features=body_features(body, data.validation.inputs),
+        validation_features=body_features(body, data.validation.inputs, task.activation),
         validation_targets=data.validation.targets,
-        test_features=body_features(body, data.test.inputs),
+        test_features=body_features(body, data.test.inputs, task.activation),
         test_targets=data.test.targets,
         map=np.concatenate([weight.ravel() for weight in weights]),
         curvature=np.zeros(0),
         inputs=_plottable(data.train),
         test_inputs=_plottable(data.test),
         body=body,
+        activation=task.activation,
     )
     # The raw inputs of millions of points take as much memory as their features.
     del data

@@ -1,8 +1,8 @@
 """Gradient and Hessian of the loss of a network of any depth, in NumPy and double precision.
 
-The signals s_l = dl/da_l run backwards from s_L = dl/df through a_l = h_{l-1} W_l and h_l = [1, tanh a_l]:
+The signals s_l = dl/da_l run backwards from s_L = dl/df through a_l = h_{l-1} W_l and h_l = [1, s(a_l)]:
 
-    dl/dW_l = h_{l-1}^T s_l,     s_{l-1} = (1 - tanh^2 a_{l-1}) (s_l W_l^T without its bias)
+    dl/dW_l = h_{l-1}^T s_l,     s_{l-1} = s'(a_{l-1}) (s_l W_l^T without its bias)
 
 A product of the Hessian with a vector v is the derivative of these lines along v (Pearlmutter 1994): what changes at
 the rate R{.} when the weights W_l change at the rate V_l.
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from implementations.tasks.activations import find_activation
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import CHUNK, Problem, split_parameters, with_bias
 
@@ -70,35 +71,35 @@ def _chunks(problem: Problem) -> Iterator[slice]:
 
 
 def _pass(problem: Problem, matrices: list[np.ndarray], chunk: slice) -> Pass:
-    hidden = [problem.features[chunk].astype(np.float64)]
+    hidden, form = [problem.features[chunk].astype(np.float64)], find_activation(problem.activation)
     for matrix in matrices[:-1]:
-        hidden.append(with_bias(np.tanh(hidden[-1] @ matrix)))
+        hidden.append(with_bias(form.values(hidden[-1] @ matrix)))
     outputs = hidden[-1] @ matrices[-1]
     likelihood = find_likelihood(problem.likelihood)
     loss, residuals = likelihood.loss_and_residuals(outputs, problem.targets[chunk], problem.noise_sd)
     signals = [residuals]
     for matrix, activations in zip(matrices[:0:-1], hidden[:0:-1], strict=True):
-        signals.append((1 - np.square(activations[:, 1:])) * (signals[-1] @ matrix[1:].T))
+        signals.append(form.slopes(activations[:, 1:]) * (signals[-1] @ matrix[1:].T))
     return Pass(hidden, outputs, signals[::-1], loss)
 
 
 def _products(problem: Problem, matrices: list[np.ndarray], done: Pass, directions: np.ndarray) -> np.ndarray:
     """Products (k, P) of the Hessian of the sum of some points' losses with directions (k, P)."""
-    rates = split_parameters(directions, problem.layers)
-    # Forward: R{a_l} = R{h_{l-1}} W_l + h_{l-1} V_l, R{tanh a} = (1 - tanh^2 a) R{a}.
+    rates, form = split_parameters(directions, problem.layers), find_activation(problem.activation)
+    # Forward: R{a_l} = R{h_{l-1}} W_l + h_{l-1} V_l, R{h} = s' R{a}.
     of_inputs, of_hidden = [done.hidden[0] @ rates[0]], [np.zeros((1, 1, done.hidden[0].shape[1]))]
     for matrix, rate, activations in zip(matrices[1:], rates[1:], done.hidden[1:], strict=True):
-        of_hidden.append((1 - np.square(activations[:, 1:])) * of_inputs[-1])
+        of_hidden.append(form.slopes(activations[:, 1:]) * of_inputs[-1])
         of_inputs.append(of_hidden[-1] @ matrix[1:] + activations @ rate)
-    # Backward: R{s_L} = H R{f}; then the product rule through (1 - tanh^2 a) (s W^T), whose first factor changes at the
-    # rate -2 tanh a R{tanh a}.
+    # Backward: R{s_L} = H R{f}; then the product rule through s' (s W^T).
     likelihood = find_likelihood(problem.likelihood)
     of_signals = [likelihood.curvature_product(done.outputs, of_inputs[-1], problem.noise_sd)]
     for layer in range(len(matrices) - 1, 0, -1):
         activations = done.hidden[layer][:, 1:]
         back = done.signals[layer] @ matrices[layer][1:].T
         of_back = of_signals[-1] @ matrices[layer][1:].T + done.signals[layer] @ rates[layer][:, 1:].swapaxes(1, 2)
-        of_signals.append((1 - np.square(activations)) * of_back - 2 * activations * of_hidden[layer] * back)
+        of_slope = form.slope_rates(activations, of_hidden[layer])
+        of_signals.append(form.slopes(activations) * of_back + of_slope * back)
     pieces = []
     for layer, of_signal in enumerate(reversed(of_signals)):
         product = done.hidden[layer].T @ of_signal

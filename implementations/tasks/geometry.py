@@ -6,6 +6,7 @@ import numpy as np
 
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.settings import MAX_FULL_CURVATURE, PRECONDITIONERS
+from implementations.tasks.activations import find_activation
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem, split_parameters, with_bias
 
@@ -111,13 +112,13 @@ def _layer_signals(
     problem: Problem, parameters: np.ndarray, features: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Per layer its input (n, rows) and the signals S^T df/d(its output) (n, columns, outputs), first to last."""
-    matrices = split_parameters(parameters, problem.layers)
+    matrices, form = split_parameters(parameters, problem.layers), find_activation(problem.activation)
     hidden = [features]
     for matrix in matrices[:-1]:
-        hidden.append(with_bias(np.tanh(hidden[-1] @ matrix)))
+        hidden.append(with_bias(form.values(hidden[-1] @ matrix)))
     signals = [find_likelihood(problem.likelihood).curvature_root(hidden[-1] @ matrices[-1], problem.noise_sd)]
     for matrix, activations in zip(matrices[:0:-1], hidden[:0:-1], strict=True):
-        # Back through the weights (not the bias, whose input is the constant 1) and through tanh' = 1 - tanh^2.
-        slope = 1 - np.square(activations[:, 1:])
+        # Back through the weights (not the bias, whose input is the constant 1) and through the activation.
+        slope = form.slopes(activations[:, 1:])
         signals.append(slope[:, :, None] * np.einsum("rc,nck->nrk", matrix[1:], signals[-1]))
     yield from zip(hidden, reversed(signals), strict=True)

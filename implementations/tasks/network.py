@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 from tqdm import tqdm
 
+from implementations.tasks.activations import find_activation
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.task import Points, Task, Training
 from implementations.torch_backend.likelihood import FUNCTIONS
@@ -33,7 +34,7 @@ def train_network(
         for _ in _shown(training.num_epochs, f"training the network of {task.name}, seed {seed}", progress):
             for batch in _batches(len(inputs), training.batch_size, random):
                 optimizer.zero_grad()
-                loss = _point_losses(task, _outputs(weights, inputs[batch]), targets[batch]).mean()
+                loss = _point_losses(task, _outputs(task, weights, inputs[batch]), targets[batch]).mean()
                 loss = loss + _negative_log_prior(weights, prior, prior_scale) / len(inputs)
                 loss.backward()
                 optimizer.step()
@@ -48,15 +49,16 @@ def _initial_weights(task: Task, training: Training, random: torch.Generator) ->
             weight[0] *= training.bias_sd
             weight[1:] *= training.weight_sd
         else:
+            weight *= find_activation(task.activation).gain
             weight /= (rows - 1) ** 0.5
         weights.append(weight.requires_grad_())
     return weights
 
 
-def _outputs(weights: list[Tensor], inputs: Tensor) -> Tensor:
+def _outputs(task: Task, weights: list[Tensor], inputs: Tensor) -> Tensor:
     *hidden_weights, last = weights
     for weight in hidden_weights:
-        inputs = torch.tanh(weight[0] + inputs @ weight[1:])
+        inputs = find_activation(task.activation).values(weight[0] + inputs @ weight[1:])
     return last[0] + inputs @ last[1:]
 
 

@@ -1,9 +1,9 @@
 """A prepared problem: everything a sampler needs of one task and seed, in one file that numpy alone can read.
 
 A network is a list of layer shapes ``(inputs + 1, outputs)``. Every layer multiplies its input, which carries a
-leading 1 for the bias, and tanh stands between layers:
+leading 1 for the bias, and an activation s (implementations.tasks.activations), tanh by default, stands between layers:
 
-    h_0 = [1, x],   h_l = [1, tanh(h_{l-1} W_l)],   f = h_{L-1} W_L
+    h_0 = [1, x],   h_l = [1, s(h_{l-1} W_l)],   f = h_{L-1} W_L
 
 The parameter vector is the concatenation of the row-major ``W_l`` of the stochastic layers. Cutting the network
 before its last layer makes ``h_{L-1}`` the features and ``W_L`` the parameters; ``linear`` has no other layer.
@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from implementations.infrastructure.files import Damaged, read_npz, write_npz
+from implementations.tasks.activations import find_activation
 from implementations.tasks.likelihoods import find_likelihood
 
 Layers = tuple[tuple[int, int], ...]
@@ -36,6 +37,7 @@ class Model:
     prior_scale: float
     layers: Layers
     num_points: int
+    activation: str = "tanh"
 
     @property
     def num_features(self) -> int:
@@ -83,6 +85,8 @@ class Problem:
     test_inputs: np.ndarray
     #: Weights of the layers before the cut, so that new inputs can be mapped to features.
     body: tuple[np.ndarray, ...] = ()
+    #: What stands between layers, a name of implementations.tasks.activations.
+    activation: str = "tanh"
 
     @classmethod
     def of(
@@ -127,10 +131,8 @@ class Problem:
 
     @property
     def model(self) -> Model:
-        return Model(
-            **{name: getattr(self, name) for name in ("likelihood", "noise_sd", "prior", "prior_scale", "layers")},
-            num_points=self.num_points,
-        )
+        names = ("likelihood", "noise_sd", "prior", "prior_scale", "layers", "num_points", "activation")
+        return Model(**{name: getattr(self, name) for name in names})
 
     @property
     def num_points(self) -> int:
@@ -144,6 +146,10 @@ class Problem:
     def num_outputs(self) -> int:
         return self.model.num_outputs
 
+    def outputs(self, parameters: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """f at ``features`` (n, inputs + 1) for parameter vectors (…, P): (…, n, outputs)."""
+        return network_outputs(parameters, features, self.layers, self.activation)
+
     def chunks(self, size: int = CHUNK) -> Iterator[slice]:
         """The training points, so many at a time."""
         return (slice(start, start + size) for start in range(0, self.num_points, size))
@@ -153,6 +159,9 @@ class Problem:
         digest = hashlib.sha256()
         for array in (self.features, self.targets, self.map, self.curvature):
             digest.update(np.ascontiguousarray(array).data)
+        if self.activation != "tanh":
+            # What was there before there were others keeps its checksum.
+            digest.update(self.activation.encode())
         names = ("task", "stochastic", "prior", "prior_scale")
         return {name: getattr(self, name) for name in names} | {"problem_sha256": digest.hexdigest()}
 
@@ -195,18 +204,20 @@ def with_bias(hidden: np.ndarray) -> np.ndarray:
     return np.concatenate([np.ones_like(hidden[..., :1]), hidden], axis=-1)
 
 
-def network_outputs(parameters: np.ndarray, features: np.ndarray, layers: Layers) -> np.ndarray:
+def network_outputs(
+    parameters: np.ndarray, features: np.ndarray, layers: Layers, activation: str = "tanh"
+) -> np.ndarray:
     """f at ``features`` (n, inputs + 1) for parameter vectors (…, P): (…, n, outputs)."""
     *hidden_layers, last = split_parameters(parameters, layers)
     hidden = features
     for matrix in hidden_layers:
-        hidden = with_bias(np.tanh(hidden @ matrix))
+        hidden = with_bias(find_activation(activation).values(hidden @ matrix))
     return hidden @ last
 
 
-def body_features(body: tuple[np.ndarray, ...], inputs: np.ndarray) -> np.ndarray:
+def body_features(body: tuple[np.ndarray, ...], inputs: np.ndarray, activation: str = "tanh") -> np.ndarray:
     """The features [1, h] that the deterministic layers make of raw inputs (n, d)."""
     hidden = with_bias(inputs)
     for matrix in body:
-        hidden = with_bias(np.tanh(hidden @ matrix))
+        hidden = with_bias(find_activation(activation).values(hidden @ matrix))
     return hidden

@@ -11,6 +11,7 @@ import numpy as np
 
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.settings import Setting, Size
+from implementations.tasks.activations import find_activation
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Layers
 
@@ -57,7 +58,8 @@ class Data:
 class Training:
     """How a network is trained: Adam on the negative log posterior, from Gaussian initial weights."""
 
-    #: Initial sd of the first layer's weights and biases; the later layers start with sd 1 / sqrt(their inputs).
+    #: Initial sd of the first layer's weights and biases; the later layers start with sd gain / sqrt(their
+    #: inputs), the gain being the activation's.
     weight_sd: float
     bias_sd: float
     learning_rate: float
@@ -85,6 +87,8 @@ class Task:
     #: The data of a seed, read from the folder of downloaded data where the task has any.
     load: Callable[[int, Path], Data]
     noise_sd: float = 1.0
+    #: What stands between the layers: a name of implementations.tasks.activations.
+    activation: str = "tanh"
     #: None where there is no network to train.
     training: Training | None = None
     #: Fetches what ``load`` reads into the data folder; None where nothing needs fetching.
@@ -106,6 +110,7 @@ class Task:
         if not re.fullmatch("[a-z][a-z0-9_]*", self.name):
             raise SettingError(f"name = {self.name!r} must be small letters, digits and underscores")
         likelihood = find_likelihood(self.likelihood)
+        find_activation(self.activation)
         for (_, outputs), (inputs, _) in pairwise(self.layers):
             if inputs != outputs + 1:
                 raise SettingError(f"layers = {self.layers}: after {outputs} outputs a layer has {outputs + 1} rows")

@@ -11,22 +11,24 @@ from torch import Tensor
 
 from implementations import proxies
 from implementations.kernel import Data
+from implementations.tasks.activations import find_activation
 from implementations.tasks.likelihoods import Functions, find_likelihood
 from implementations.tasks.problem import Layers, Model, split_parameters
 
 
-def network_outputs(position: Tensor, features: Tensor, layers: Layers) -> Tensor:
+def network_outputs(position: Tensor, features: Tensor, layers: Layers, activation: str = "tanh") -> Tensor:
     """f of parameter vectors (…, P) at features (…, n, inputs + 1): (…, outputs, n)."""
     first, *others = split_parameters(position, layers)
     hidden = torch.einsum("...fk,...nf->...kn", first, features)
     for matrix in others:
-        hidden = matrix[..., 0, :, None] + torch.einsum("...fk,...fn->...kn", matrix[..., 1:, :], hidden.tanh())
+        hidden = find_activation(activation).values(hidden)
+        hidden = matrix[..., 0, :, None] + torch.einsum("...fk,...fn->...kn", matrix[..., 1:, :], hidden)
     return hidden
 
 
 def point_losses(position: Tensor, data: Data, model: Model) -> Tensor:
     """l_j = -log p(y_j | x_j, theta) up to a constant, for every point: (…, n)."""
-    outputs = network_outputs(position, data.features, model.layers)
+    outputs = network_outputs(position, data.features, model.layers, model.activation)
     losses: Tensor = find_likelihood(model.likelihood).losses(outputs, data.targets, model.noise_sd, FUNCTIONS)
     return losses
 
