@@ -2,9 +2,9 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import pandas as pd
@@ -20,6 +20,7 @@ from reports import tables
 from reports.benchmarks import SECTION, Benchmarks, is_met, words
 from reports.contents import contents_of
 from reports.findings import Finding
+from reports.inline_svg import inline_svg
 from reports.judging import family_text
 from reports.page_tables import (
     benchmarks_table,
@@ -35,7 +36,6 @@ from reports.types import (
     IN_PART,
     INCONCLUSIVE,
     NOT_REPRODUCED,
-    OUTCOMES,
     PREMISE_NOT_MET,
     REPRODUCED,
     ClaimResult,
@@ -48,6 +48,42 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 #: What a reader of the paper does not expect stands first.
 SURPRISES = (NOT_REPRODUCED, IN_PART, PREMISE_NOT_MET, INCONCLUSIVE, REPRODUCED)
+#: Of the bottom line, below a title that is the first of the findings.
+NUM_SENTENCES = 3
+
+
+class Argument(NamedTuple):
+    """Claims, and the figure that stands beside them."""
+
+    claims: list[ClaimResult]
+    figure: FigureResult | None
+
+
+def arguments_of(claims: Sequence[ClaimResult], figures: Sequence[FigureResult]) -> list[Argument]:
+    """The claims in their order, but for those that share a figure: they follow the first of them."""
+    drawn = {number: figure for figure in reversed(figures) if figure.png for number in figure.spec.claims}
+    found: dict[object, Argument] = {}
+    for result in claims:
+        figure = drawn.get(result.claim.id)
+        key = result.claim.id if figure is None else figure.spec.name
+        found.setdefault(key, Argument([], figure)).claims.append(result)
+    return list(found.values())
+
+
+def headings_of(study: StudyResults, has_findings: bool, has_claims: bool, has_figures: bool) -> dict[str, str]:
+    """The sections of the page in their order, by id: what stands above each, and in the navigation."""
+    found = {"summary": "Summary", "who-won": "Who won"}
+    found |= {"findings": "Findings"} if has_findings else {}
+    found |= {"claims": contents_of(study.name).heading} if has_claims else {}
+    found |= {"figures-section": "More figures"} if has_figures else {}
+    return found | {
+        "comparison": "Settings side by side",
+        "missing-section": "What is missing",
+        "runs-section": "Every run",
+        "speed": SECTION,
+        "reproduce": "How to make it again",
+        "definitions": "Definitions",
+    }
 
 
 def page(
@@ -58,8 +94,12 @@ def page(
     failures: Sequence[str],
     speed: Speed,
     findings: Sequence[Finding] = (),
+    run_pages: Collection[str] = (),
 ) -> str:
-    """The page as text: ``found_tables`` are those of ``reports.tables.all_tables``, ``failures`` what of it failed."""
+    """The page as text: ``found_tables`` are those of ``reports.tables.all_tables``, ``failures`` what of it failed.
+
+    ``run_pages`` are the names of the pages of single runs that there are (``reports.run_page``).
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -68,21 +108,35 @@ def page(
         lstrip_blocks=True,
     )
     environment.filters |= {"number": format_number, "count": count, "evidence": format_evidence}
-    script, style = _read("tables.js"), _read("style.css") + _colours(study)
-    anchors = {run: f"run-{position}" for position, run in enumerate(study.summary["run"], start=1)}
+    script, style = _read("tables.js") + _read("marks.js"), _read("style.css") + _colours(study)
+    anchors = anchors_of(study)
+    arguments = arguments_of(claims, figures)
+    beside = [argument.figure for argument in arguments]
+    # What could not be drawn is named among the others.
+    others = [figure for figure in figures if figure not in beside]
+    hero = next((figure for figure in figures if figure.png), None)
     return environment.get_template("page.html").render(
         study=study,
         origin=origin(study),
-        figures=figures,
-        sections=list(dict.fromkeys(figure.spec.section for figure in figures)),
+        headings=headings_of(study, bool(findings), bool(claims), bool(others)),
+        others=others,
+        sections=list(dict.fromkeys(figure.spec.section for figure in others)),
         contents=contents_of(study.name),
         claims=claims,
+        arguments=arguments,
         findings=findings,
         title=findings[0].headline.rstrip(".") if findings else study.name,
-        hero=next((figure for figure in figures if figure.png), None),
-        surprises=sorted(claims, key=lambda claim: SURPRISES.index(claim.verdict.outcome)),
+        bottom_line=[finding.headline for finding in findings[1 : 1 + NUM_SENTENCES]],
+        hero=hero,
+        # One that no claim has beside it stands at the top alone.
+        is_hero_repeated=hero in beside,
+        verdicts={
+            outcome: [claim for claim in claims if claim.verdict.outcome == outcome]
+            for outcome in SURPRISES
+            if any(claim.verdict.outcome == outcome for claim in claims)
+        },
+        surprising=(NOT_REPRODUCED, IN_PART),
         family={result.claim.id: family_text(result, len(claims)) for result in claims},
-        outcomes={outcome: [claim for claim in claims if claim.verdict.outcome == outcome] for outcome in OUTCOMES},
         failures=failures,
         statuses=study.summary["status"].value_counts().to_dict(),
         num_converged=sum(len(one.converged) for one in study.all_settings),
@@ -98,12 +152,12 @@ def page(
         ],
         budget=budget_table(used) if (used := budget(read_usage(study.folder))) else None,
         coverage=coverage_table(found_tables["coverage"]) if "coverage" in found_tables else None,
-        runs=runs_table(study, list(anchors.values())),
+        runs=runs_table(study, list(anchors.values()), run_pages),
         columns=columns_table(),
         speed=speed,
-        speed_section=SECTION,
         **(_benchmark_parts(speed.benchmarks) if speed.benchmarks else {}),
         anchors=anchors,
+        drawing=lambda figure, prefix: Markup(inline_svg(figure.svg, prefix, figure.marks, anchors)),
         study_file=_study_file(study.name),
         # Both are files of ours; the policy lets nothing else run or be fetched.
         style=Markup(style),
@@ -111,6 +165,11 @@ def page(
         style_hash=_hash(style),
         script_hash=_hash(script),
     )
+
+
+def anchors_of(study: StudyResults) -> dict[str, str]:
+    """The id of each run's row, by the run."""
+    return {run: f"run-{position}" for position, run in enumerate(study.summary["run"], start=1)}
 
 
 def origin(study: StudyResults) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The tables of a report as its page shows them: cells with a text and the number they are sorted by."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from records.study import StudyResults
 from records.usage import WORK
 from reports import tables
 from reports.benchmarks import HEADINGS, Row, is_met, words
+from reports.run_page import FOLDER, page_name
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Cell:
     key: float | None = None
     #: Names for the style sheet.
     style: str = ""
+    #: The page that it leads to.
+    link: str = ""
 
     @property
     def is_number(self) -> bool:
@@ -48,6 +51,22 @@ class Table:
     #: Ids of the rows.
     anchors: Sequence[str] = ()
     csv: str = ""
+    #: The headings shown at first, where not all; a reader picks others.
+    shown: Sequence[str] = ()
+    #: Which rows are folded away, and what they are called.
+    folded: Sequence[bool] = ()
+    folded_as: str = ""
+
+    def lines(self, is_folded: bool) -> list[tuple[str, Sequence[Cell]]]:
+        """Its rows that are folded away, or the others, each with its id."""
+        anchors, folded = self.anchors or [""] * len(self.rows), self.folded or [False] * len(self.rows)
+        triples = zip(anchors, self.rows, folded, strict=True)
+        return [(anchor, cells) for anchor, cells, is_away in triples if is_away == is_folded]
+
+    @property
+    def is_numeric(self) -> list[bool]:
+        """Which columns have numbers; their headings stand above them on the right."""
+        return [any(row[column].is_number for row in self.rows) for column in range(len(self.headings))]
 
 
 def _number_cell(value: Any, style: str = "") -> Cell:
@@ -76,7 +95,7 @@ def _meaning(name: str) -> str:
 def comparison_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
     frame = found[f"comparison_{variant}"]
     shown = [name for name in tables.METRICS if name in frame]
-    groups: dict[str, int] = {"setting": 3, tables.CONVERGENCE: 2}
+    groups: dict[str, int] = {"": 1, "setting": 2, tables.CONVERGENCE: 2}
     for name in shown:
         groups[tables.METRICS[name].group] = groups.get(tables.METRICS[name].group, 0) + 1
     rows = []
@@ -113,7 +132,23 @@ def comparison_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
         list(groups.items()),
         meanings | {tables.METRICS[name].heading: _meaning(name) for name in shown},
         csv=f"tables/comparison_{variant}.csv",
+        shown=_at_first(headings, [tables.METRICS[name].heading for name in shown], frame["backend"].nunique() > 1),
+        folded=[row["not_ok"] == f"{row['num_runs']} skipped" for row in frame.to_dict("records")],
+        folded_as="skipped settings",
     )
+
+
+#: Columns of a comparison in the order in which they are wanted, after method and backend.
+WANTED = ("converged", "sd ratio", "mean error", "ECE", "ESS per million evaluations", "ESS per second", "w", "NLL")
+#: A table wider than this is not taken in at a glance.
+NUM_SHOWN = 8
+
+
+def _at_first(names: Sequence[str], metrics: Sequence[str], has_backends: bool) -> list[str]:
+    """The headings of a comparison that are shown at first, in its order."""
+    first = ["method", *(["backend"] if has_backends else [])]
+    wanted = [*first, *(name for name in WANTED if name in (*names, *metrics))][:NUM_SHOWN]
+    return [name for name in (*names, *metrics) if name in wanted]
 
 
 def differences_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
@@ -135,6 +170,7 @@ def differences_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
         rows,
         meanings={tables.COMPARED[name]: COLUMNS[name].meaning for name in shown},
         csv=f"tables/differences_{variant}.csv",
+        shown=["method", "backend", *(tables.COMPARED[name] for name in shown)][:NUM_SHOWN],
     )
 
 
@@ -148,9 +184,10 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
             Cell(row["variant"], row["target"]),
             Cell({"ess_per_second": "second"}.get(row["criterion"], "million evaluations")),
         ]
-        candidates = Cell(f"{row['num_candidates']} of {row['num_settings']}", row["left_out"], row["num_candidates"])
+        left_out = f"left out: {row['left_out']}" if row["left_out"] else ""
+        entrants = Cell(row["entrants"], left_out, style="text wide"), Cell(row["not_run"] or "–", style="text")
         if row.get("method") is None:
-            rows.append([*start, Cell("none"), *[Cell("–")] * 3, candidates])
+            rows.append([*start, Cell("none"), *[Cell("–")] * 3, *entrants])
             continue
         bias = Cell(f"{format_number(row['mean_error'])} sd", f"× {format_number(row['sd_ratio'])}", row["mean_error"])
         if row.get("rival_method") is None:
@@ -163,12 +200,16 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
             )
             lead = Cell(rival, ends, row["lead"], "" if row["is_clear"] else "unresolved")
         winner = _method_cell(row | {"setting": ", ".join(filter(None, [row["backend"], row["setting"]]))})
-        rows.append([*start, winner, _estimate_cell(row, "value"), bias, lead, candidates])
+        rows.append([*start, winner, _estimate_cell(row, "value"), bias, lead, *entrants])
     return Table(
         "winners",
         "Most effective draws for their cost, among those that are right",
-        ["task and target", "ESS per", "winner", "ESS", "its bias: mean, sd", "lead", "candidates"],
+        ["task and target", "ESS per", "winner", "ESS", "its bias: mean, sd", "lead", "entrants", "not run"],
         rows,
+        meanings={
+            "entrants": "methods that ran at this target: settings that are candidates, of all of theirs",
+            "not run": "methods of the study on this task of which nothing ran at this target",
+        },
         csv="tables/winners.csv",
     )
 
@@ -192,6 +233,13 @@ def coverage_table(frame: pd.DataFrame) -> Table:
         rows,
         meanings={"converged": f"ended well, and converged ({CONVERGED})"},
         csv="tables/coverage.csv",
+        # Of what did not happen, the zeros can wait.
+        shown=[
+            *("task", "method", "backend"),
+            *(name for name in names if name in ("runs", "ok", "converged") or frame[name].any()),
+        ][:NUM_SHOWN],
+        folded=list(frame["skipped"] == frame["runs"]),
+        folded_as="rows of which all was skipped",
     )
 
 
@@ -222,14 +270,19 @@ RUN_COLUMNS = {
 }
 
 
-def runs_table(study: StudyResults, anchors: Sequence[str]) -> Table:
+#: Those of them that are shown at first.
+RUNS_SHOWN = ("r_hat", "ess_bulk_min", "acceptance_rate", "sd_ratio", "ece", "wall_clock_s")
+
+
+def runs_table(study: StudyResults, anchors: Sequence[str], pages: Collection[str] = ()) -> Table:
+    links = [f"{FOLDER}/{name}" if (name := page_name(anchor)) in pages else "" for anchor in anchors]
     rows = [
         [
-            Cell(row["run"], style="run"),
+            Cell(row["run"], style="run", link=link),
             Cell(row["status"], style="" if row["status"] == "ok" else "warn"),
             *(_number_cell(row[name]) for name in RUN_COLUMNS),
         ]
-        for row in study.rows
+        for row, link in zip(study.rows, links, strict=True)
     ]
     return Table(
         "runs",
@@ -239,6 +292,9 @@ def runs_table(study: StudyResults, anchors: Sequence[str]) -> Table:
         meanings={heading: COLUMNS[name].meaning for name, heading in RUN_COLUMNS.items()},
         anchors=anchors,
         csv="summary.csv",
+        shown=["run", "status", *(RUN_COLUMNS[name] for name in RUNS_SHOWN)],
+        folded=[row["status"] == "skipped" for row in study.rows],
+        folded_as="skipped runs",
     )
 
 

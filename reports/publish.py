@@ -7,6 +7,7 @@ The second line renews what the README shows of it; ``make publish`` does both.
 """
 
 import argparse
+import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -61,7 +62,14 @@ def publish(results: Path, out: Path) -> int:
         copy = out / file.relative_to(results)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
+    page = out / "report.html"
+    page.write_text(without_run_pages(page.read_text(encoding="utf-8")), encoding="utf-8")
     return num_bytes
+
+
+def without_run_pages(html: str) -> str:
+    """The report without links to the pages of single runs, which are too many to keep with the code."""
+    return re.sub(r'<a class="run-page" href="[^"]*">(.*?)</a>', r"\1", html)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

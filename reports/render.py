@@ -16,7 +16,8 @@ from reports.contents import contents_of
 from reports.figures import SPEED_FIGURES
 from reports.findings import findings
 from reports.judging import format_error, judge_claims
-from reports.page import origin, page
+from reports.page import anchors_of, origin, page
+from reports.run_page import FOLDER, run_pages
 from reports.style import theme
 from reports.types import Claim, FigureResult, FigureSpec, NothingToShow, Source, Speed
 
@@ -31,7 +32,7 @@ def render(
     claims: Sequence[Claim],
     benchmarks: Path = KEPT,
 ) -> list[str]:
-    """Write report.html, figures/, tables/, figures.json and claims.json into ``out``.
+    """Write report.html, figures/, tables/, pages/ of single runs, figures.json and claims.json into ``out``.
 
     ``benchmarks`` are the suite's own, which need not be there. A figure or claim that fails does not take the others
     with it: the page says so, and so do the lines returned.
@@ -48,6 +49,8 @@ def render(
         found_tables["benchmarks"] = tables.benchmarks(speed.benchmarks)
     csv_files = {f"{name}.csv": tables.to_csv(table).encode() for name, table in found_tables.items()}
     _write_folder(out / "tables", csv_files)
+    pages = dict(run_pages(study, anchors_of(study)))
+    _write_folder(out / FOLDER, pages)
     head = {"study": study.name, "description": study.description, **origin(study)}
     write_json(out / "figures.json", head | {"figures": [_figure_entry(figure) for figure in all_drawn]})
     words = contents_of(study.name).words
@@ -55,7 +58,8 @@ def render(
     write_json(out / "claims.json", head | {"findings": [one._asdict() for one in found], "claims": verdicts})
     # Last: whoever sees the page finds the rest.
     failures = report_failures(out)
-    _write(out / "report.html", page(study, drawn, judged, found_tables, failures, speed, found).encode())
+    report = page(study, drawn, judged, found_tables, failures, speed, found, pages.keys())
+    _write(out / "report.html", report.encode())
     return failures
 
 
@@ -82,7 +86,7 @@ def _drawn(spec: FigureSpec[Source], source: Source) -> FigureResult:
     except Exception as error:
         return FigureResult(spec, failure=format_error(error))
     told = replace(spec, title=drawing.title or spec.title)
-    return FigureResult(told, drawing.caption, drawing.runs, png, svg, drawing.numbers)
+    return FigureResult(told, drawing.caption, drawing.runs, png, svg, drawing.numbers, drawing.marks)
 
 
 def picture(figure: "Figure", kind: str) -> bytes:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from metrics.seeds import Estimate
-from records.display import distinct_settings, format_name
+from records.display import distinct_settings, format_name, method_name
+from records.methods import in_order
 from records.setting import CONVERGED, Setting, full_data
 from records.study import StudyResults
 from reports.benchmarks import Benchmarks, is_met
@@ -134,7 +135,9 @@ WINNER_RULE = (
     f"right answer, or the predictive sd more than {MARGIN:.0%} off, and its Monte Carlo errors are below {MARGIN}, "
     "so that such a bias would have shown. The winner is the candidate with the most effective draws for its cost, in "
     "seconds and in evaluations of single data points. It leads clearly when the 95 % interval of its ratio to the "
-    "best other method, paired by seed, lies above 1. Targets that only one setting was run on are left out."
+    "best other method, paired by seed, lies above 1. Targets that only one setting was run on are left out. Entrants "
+    "are the methods that ran at this target, with how many of their settings are candidates; a method of the study "
+    "that did not run at it is named too, because nobody beat it."
 )
 
 
@@ -153,8 +156,28 @@ def winners(study: StudyResults) -> pd.DataFrame:
         num_points = max(one["num_points"] for one in settings)
         target = f"posterior, w = N = {num_points:,}" if weight == num_points else f"tempered, w = {weight:g}"
         names = {"variant": variant, "target_weight": weight, "target": target}
-        found += [names | _winner(settings, criterion, texts) for criterion in CRITERIA]
+        others = [one for one in study.settings(variant=variant) if one not in settings]
+        who = {"entrants": _entrants(settings), "not_run": _absent(settings, others)}
+        found += [names | _winner(settings, criterion, texts) | who for criterion in CRITERIA]
     return pd.DataFrame(found)
+
+
+def _entrants(settings: list[Setting]) -> str:
+    """``PBNN 3 of 7; SGLD 1 of 2``: the methods that ran, and how many of their settings are candidates."""
+    ran = [one for one in settings if one.ok]
+    parts = []
+    for method in in_order(one["method"] for one in ran):
+        own = [one for one in ran if one["method"] == method]
+        parts.append(f"{method_name(method)} {sum(why_not(one) is None for one in own)} of {len(own)}")
+    # Some names have a comma.
+    return "; ".join(parts)
+
+
+def _absent(settings: list[Setting], others: list[Setting]) -> str:
+    """The methods that the study has on this task and of which nothing ran at this target: nobody beat them."""
+    ran = {one["method"] for one in settings if one.ok}
+    absent = in_order(one["method"] for one in (*settings, *others) if one["method"] not in ran)
+    return "; ".join(map(method_name, absent))
 
 
 def _winner(settings: list[Setting], criterion: str, texts: Mapping[Setting, str]) -> Row:

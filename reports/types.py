@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from metrics.seeds import Estimate
 from records.study import StudyResults
@@ -33,6 +33,14 @@ class NothingToShow(Exception):
     """There are no runs, or benchmarks, for this; the message says which are missing."""
 
 
+class Mark(NamedTuple):
+    """What a mark of a drawing stands for."""
+
+    text: str
+    #: A run of it, as in the summary's column ``run``.
+    run: str
+
+
 @dataclass(frozen=True)
 class Drawing:
     """A figure as drawn."""
@@ -46,6 +54,8 @@ class Drawing:
     title: str = ""
     #: The numbers behind it, one line each; a reader unfolds them.
     numbers: tuple[str, ...] = ()
+    #: Marks that say what they are when pointed at, by the ``gid`` of their artist.
+    marks: Mapping[str, Mark] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,8 @@ class FigureSpec(Generic[Source]):
     draw: Callable[[Source], Drawing]
     #: What the paper reports in this place, in our words; None where the paper has no such figure.
     paper: str | None = None
+    #: Ids of the claims that it stands beside.
+    claims: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -131,6 +143,7 @@ class FigureResult:
     png: bytes = b""
     svg: bytes = b""
     numbers: tuple[str, ...] = ()
+    marks: Mapping[str, Mark] = field(default_factory=dict)
     #: Why there is nothing to show.
     absent: str | None = None
     #: The error, where drawing it was one.

@@ -30,6 +30,7 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
         draw_linear,
         paper="With mini-batches of two points the naive chain's band is visibly too wide; with the penalty it matches "
         "the exact posterior.",
+        claims=(1, 2),
     ),
     FigureSpec(
         "figure2_regression",
@@ -46,6 +47,7 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
         draw_reliability_diagrams,
         paper="The BNN is overconfident on both tasks and PBNN is closer to the diagonal. On MNIST the accuracies are "
         "similar: 93.6 % (BNN) and 93.2 % (PBNN, n = 100, M = 10).",
+        claims=(7, 8),
     ),
     FigureSpec(
         "figure4_alternatives",
@@ -54,16 +56,25 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
         draw_alternatives,
         paper="SGLD's answer depends strongly on its step (η = 1e-7 and 1e-8 there, on a scale of its own), PBNN's "
         "does not depend on it, and tempering to the same n looks qualitatively different from PBNN.",
+        claims=(9,),
     ),
-    FigureSpec("calibration", "Confidence gap against the weight of the target", TARGET, draw_calibration),
-    FigureSpec("targets", "PBNN's distance from the tempered posterior", TARGET, draw_targets),
-    FigureSpec("acceptance", "Acceptance against n, M and η", DECISIONS, draw_acceptance),
-    FigureSpec("penalty", "What the penalty repairs, and what it costs", DECISIONS, draw_penalty),
+    FigureSpec(
+        "calibration", "Confidence gap against the weight of the target", TARGET, draw_calibration, claims=(6, 13)
+    ),
+    FigureSpec("targets", "PBNN's distance from the tempered posterior", TARGET, draw_targets, claims=(10,)),
+    FigureSpec("acceptance", "Acceptance against n, M and η", DECISIONS, draw_acceptance, claims=(3,)),
+    FigureSpec("penalty", "What the penalty repairs, and what it costs", DECISIONS, draw_penalty, claims=(5, 16)),
     FigureSpec("decisions", "Wrong decisions", DECISIONS, draw_decisions),
-    FigureSpec("noise", "Normality of the noise, and its estimated variance, against M", DECISIONS, draw_noise),
-    FigureSpec("bias_evaluations", "Bias against evaluations", COST, draw_bias_against_evaluations),
+    FigureSpec(
+        "noise",
+        "Normality of the noise, and its estimated variance, against M",
+        DECISIONS,
+        draw_noise,
+        claims=(4, 12, 14),
+    ),
+    FigureSpec("bias_evaluations", "Bias against evaluations", COST, draw_bias_against_evaluations, claims=(15, 18)),
     FigureSpec("bias_seconds", "Bias against seconds", COST, draw_bias_against_seconds),
-    FigureSpec("step_cost", "The time of a step against N", COST, draw_step_cost),
+    FigureSpec("step_cost", "The time of a step against N", COST, draw_step_cost, claims=(11, 22)),
     FigureSpec("backends", "JAX and PyTorch, CPU and GPU", COST, draw_backends),
     FigureSpec("convergence", "R-hat of every run", RUNS, draw_convergence),
     FigureSpec("coverage", "What ran", RUNS, draw_coverage),
@@ -71,9 +82,13 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
 
 #: Of the study of tall data.
 TALL_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
-    FigureSpec("cost_of_a_draw", "Cost of an effective draw against N", COST, draw_cost_of_a_draw),
+    FigureSpec("cost_of_a_draw", "Cost of an effective draw against N", COST, draw_cost_of_a_draw, claims=(21, 24)),
     FigureSpec(
-        "bias_cost", "The posterior of all data: what its draws cost, and how far they are off", COST, draw_bias_cost
+        "bias_cost",
+        "The posterior of all data: what its draws cost, and how far they are off",
+        COST,
+        draw_bias_cost,
+        claims=(23, 25),
     ),
     FigureSpec("regime_map", "Few batches and much noise bias the penalty", DECISIONS, draw_regime_map),
     *(

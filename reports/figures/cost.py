@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,7 +16,7 @@ from records.study import StudyResults
 from reports.figures.captions import SAME_WIDTH, listed, runs_of, unconverged_lines
 from reports.figures.marks import LINE_STYLES, MARKERS, WIDTH, handle, hollow_handles, panels, whole_decades
 from reports.style import EXACT, LABELS
-from reports.types import Drawing, NothingToShow
+from reports.types import Drawing, Mark, NothingToShow
 
 #: Marker and frontier of a target: the posterior of all data, or a tempered one. They are different questions.
 TARGETS: dict[str, tuple[str, LineStyleType]] = {"w = N": ("o", "-"), "w < N": ("s", "--")}
@@ -84,16 +85,17 @@ def _draw_bias(results: StudyResults, price: str, unit: str) -> Drawing:
         "Means over seeds; chains that need a known variance are left out.",
         *unconverged_lines(used),
     )
-    return Drawing(figure, caption, runs_of(used), _message(offers.values(), unit), numbers)
+    return Drawing(figure, caption, runs_of(used), _message(offers.values(), unit), numbers, marks_of(offers, unit))
 
 
 def bias_panels(offers: Mapping[str, Sequence[Offer]], unit: str) -> tuple[Figure, list[str]]:
     """One panel per variant with the frontier of each kind of target, and who is on each frontier."""
     figure, all_axes = panels(len(offers), height=2.9)
     sentences = []
+    numbers = count()
     for axes, (variant, part) in zip(all_axes, offers.items(), strict=True):
         for offer in part:
-            _draw_offer(axes, offer)
+            _draw_offer(axes, offer, _gid(next(numbers)))
         for target, (_, linestyle) in TARGETS.items():
             best = frontier([offer for offer in part if offer.target == target and offer.setting.is_converged])
             steps = [one.price for one in best], [one.bias for one in best]
@@ -138,11 +140,34 @@ def _message(parts: Iterable[Sequence[Offer]], unit: str) -> str:
     return f"At w < N, {method_name(cheapest.pop())} needs the fewest {unit} for a right answer, on every task"
 
 
-def _draw_offer(axes: Axes, offer: Offer) -> None:
+def marks_of(offers: Mapping[str, Sequence[Offer]], unit: str) -> dict[str, Mark]:
+    """What each mark of ``bias_panels`` stands for."""
+    return {_gid(number): _mark(offer, unit) for number, offer in enumerate(chain.from_iterable(offers.values()))}
+
+
+def _gid(number: int) -> str:
+    return f"mark-{number}"
+
+
+def _mark(offer: Offer, unit: str) -> Mark:
+    setting = offer.setting
+    seeds = f"{len(setting.ok)} seed{'' if len(setting.ok) == 1 else 's'}"
+    parts = [
+        f"{format_name(setting)} on {setting['variant']}, {offer.target}",
+        f"{LABELS[offer.column]}: {'' if offer.is_resolved else 'at most '}{format_number(offer.bias)}",
+        f"{format_number(offer.price)} {unit} for an effective draw",
+        seeds + ("" if setting.is_converged else ", not converged"),
+    ]
+    return Mark("; ".join(parts), setting.runs[0])
+
+
+def _draw_offer(axes: Axes, offer: Offer, gid: str) -> None:
     colour = facts_of(offer.setting["method"]).colour
     marker, _ = TARGETS[offer.target]
     face = colour if offer.setting.is_converged else "white"
-    axes.plot([offer.price], [offer.bias], marker=marker, color=colour, markerfacecolor=face, linestyle="", zorder=3)
+    axes.plot(
+        [offer.price], [offer.bias], marker=marker, color=colour, markerfacecolor=face, linestyle="", zorder=3, gid=gid
+    )
     if not offer.is_resolved:
         # The tail is at the mark; the text, which there is none of, would be at the head.
         arrow = {"arrowstyle": "<|-", "color": colour, "linewidth": 1, "shrinkA": 0, "shrinkB": 0}

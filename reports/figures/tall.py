@@ -14,7 +14,7 @@ from records.setting import Setting, one_backend
 from records.study import StudyResults
 from reports.evidence import CONTROLLED, by_size
 from reports.figures.captions import runs_of
-from reports.figures.cost import bias_panels, offers_of
+from reports.figures.cost import bias_panels, marks_of, offers_of
 from reports.figures.marks import MARKERS, draw_mark, draw_series, handle, hollow_handles, panels
 from reports.style import EXACT, LABELS
 from reports.types import Drawing, NothingToShow
@@ -117,7 +117,9 @@ def draw_bias_cost(results: StudyResults) -> Drawing:
         "Down is right, left is cheap; the target is the posterior of all data everywhere. An arrow is a bound "
         f"({bounds} of {len(shown)}): the distance is within Monte Carlo error. Steps join what nothing beats in both."
     )
-    return Drawing(figure, caption, runs_of(used), numbers=tuple(f"Not beaten: {sentence}." for sentence in sentences))
+    numbers = tuple(f"Not beaten: {sentence}." for sentence in sentences)
+    marks = marks_of(panels_of, "seconds of sampling")
+    return Drawing(figure, caption, runs_of(used), numbers=numbers, marks=marks)
 
 
 def _ends(settings: Sequence[Setting]) -> set[str]:

@@ -1,5 +1,6 @@
 "use strict";
-// Tables sort by a click on a heading and filter by a text. Without this script they are plain tables.
+// Tables sort by a click on a heading, filter by a text, and show the columns that a reader picks; what is wider than
+// the window says so. Without this script they are plain tables with all their columns.
 
 function key(row, column) {
   const cell = row.cells[column];
@@ -34,11 +35,9 @@ function addSorting(table) {
   });
 }
 
-function addFilter(region, table) {
+function addFilter(bar, table) {
   const rows = [...table.tBodies[0].rows];
   if (rows.length < 12) return;
-  const bar = document.createElement("p");
-  bar.className = "filter";
   const label = document.createElement("label");
   const input = document.createElement("input");
   const told = document.createElement("span");
@@ -46,8 +45,7 @@ function addFilter(region, table) {
   input.placeholder = "words in a row";
   told.setAttribute("role", "status");
   label.append("Filter ", input);
-  bar.append(label, " ", told);
-  region.before(bar);
+  bar.append(label, told);
   input.addEventListener("input", () => {
     const words = input.value.toLowerCase().split(/\s+/);
     let shown = 0;
@@ -60,10 +58,75 @@ function addFilter(region, table) {
   });
 }
 
+function show(table, column, isShown) {
+  for (const row of table.rows) if (!row.matches(".groups")) row.cells[column].hidden = !isShown;
+  // A heading above headings is as wide as what is shown below it.
+  const headings = [...table.querySelectorAll("tr.headings th")];
+  let start = 0;
+  for (const group of table.querySelectorAll("tr.groups th")) {
+    group.dataset.width ??= group.colSpan;
+    const end = start + Number(group.dataset.width);
+    const width = headings.slice(start, end).filter((heading) => !heading.hidden).length;
+    group.hidden = width === 0;
+    if (width) group.colSpan = width;
+    start = end;
+  }
+}
+
+function addPicker(bar, table) {
+  const headings = [...table.querySelectorAll("tr.headings th")];
+  if (!headings.some((heading) => "away" in heading.dataset)) return;
+  const picker = document.createElement("details");
+  const told = document.createElement("summary");
+  const list = document.createElement("ul");
+  const tell = () => {
+    told.textContent = `${headings.filter((heading) => !heading.hidden).length} of ${headings.length} columns`;
+  };
+  picker.className = "picker";
+  picker.append(told, list);
+  headings.forEach((heading, column) => {
+    show(table, column, !("away" in heading.dataset));
+    // The first names the row.
+    if (column === 0) return;
+    const item = document.createElement("li");
+    const label = document.createElement("label");
+    const box = document.createElement("input");
+    box.type = "checkbox";
+    box.checked = !heading.hidden;
+    box.addEventListener("change", () => {
+      show(table, column, box.checked);
+      tell();
+    });
+    label.append(box, ` ${heading.textContent}`);
+    item.append(label);
+    list.append(item);
+  });
+  tell();
+  bar.append(picker);
+}
+
+function addHint(bar, region, table) {
+  const hint = document.createElement("span");
+  hint.className = "hint";
+  hint.textContent = "scrolls sideways →";
+  bar.append(hint);
+  const watcher = new ResizeObserver(() => {
+    hint.hidden = region.scrollWidth <= region.clientWidth + 1;
+  });
+  watcher.observe(region);
+  watcher.observe(table);
+}
+
 for (const region of document.querySelectorAll(".table")) {
   const table = region.querySelector("table");
+  const bar = document.createElement("div");
+  bar.className = "bar";
+  // Before the headings become buttons: the picker has their words.
+  addFilter(bar, table);
+  addPicker(bar, table);
+  addHint(bar, region, table);
   addSorting(table);
-  addFilter(region, table);
+  region.before(bar);
 }
 
 // What is folded is printed all the same, but for lists of runs.
@@ -71,9 +134,11 @@ window.addEventListener("beforeprint", () => {
   for (const part of document.querySelectorAll("details:not(.runs)")) part.open = true;
 });
 
-// A link to a row that the filter hides shows it again.
+// A link to a row that the filter hides, or that is folded away, shows it again.
 window.addEventListener("hashchange", () => {
-  const row = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (row && row.hidden) row.hidden = false;
-  if (row) row.scrollIntoView({ block: "center" });
+  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!place) return;
+  place.hidden = false;
+  for (let part = place.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  if (place.matches("tr")) place.scrollIntoView({ block: "center" });
 });

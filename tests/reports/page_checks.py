@@ -36,6 +36,24 @@ def column(browser: Browser, table: str, number: int) -> list[str]:
     return browser.driver.execute_script(script, table, number)
 
 
+def headings(browser: Browser, table: str) -> list[str]:
+    """The columns of a table that are shown."""
+    script = """
+        const headings = [...document.querySelectorAll(`#${arguments[0]} tr.headings th`)];
+        return headings.filter((heading) => !heading.hidden).map((heading) => heading.textContent.trim());
+    """
+    return browser.driver.execute_script(script, table)
+
+
+def pick(browser: Browser, table: str, text: str) -> None:
+    """Show a column of a table, or hide it again."""
+    bar = f"//*[@id='{table}']/preceding-sibling::div[1]"
+    browser.driver.execute_script(
+        "document.querySelector(arguments[0]).previousElementSibling.querySelector('.picker').open = true", f"#{table}"
+    )
+    browser.click(f"{bar}//label[normalize-space()='{text}']/input")
+
+
 def heading(table: str, text: str) -> str:
     """The sort button of a column, as XPath."""
     return f"//*[@id='{table}']//tr[@class='headings']/th/button[normalize-space()='{text}']"

@@ -68,8 +68,11 @@ def study_of(rows: list[dict], folder: Path = Path("made_up"), description: str 
     return StudyResults(folder, table_of(rows), description)
 
 
-def figure(name: str, runs: tuple[str, ...] = (), section: str = "Beyond", num_points: int = 3, **texts) -> FigureSpec:
-    """A small drawing, of so many points."""
+def figure(
+    name: str, runs: tuple[str, ...] = (), section: str = "Beyond", num_points: int = 3, claims=(), marks=(), **texts
+) -> FigureSpec:
+    """A small drawing, of so many points, with ``marks`` that say what they are."""
+    marks = dict(marks)
 
     def draw(study: StudyResults) -> Drawing:
         import matplotlib.pyplot as plt
@@ -77,9 +80,11 @@ def figure(name: str, runs: tuple[str, ...] = (), section: str = "Beyond", num_p
 
         drawn, axes = plt.subplots(figsize=(4, 3))
         axes.scatter(*np.random.default_rng(0).normal(size=(2, num_points)))
-        return Drawing(drawn, texts.get("caption", f"What to see in {name}."), runs)
+        for gid in marks:
+            axes.plot([0.5], [0.5], "o", gid=gid, markersize=20)
+        return Drawing(drawn, texts.get("caption", f"What to see in {name}."), runs, marks=marks)
 
-    return FigureSpec(name, texts.get("title", f"Title of {name}"), section, draw, texts.get("paper"))
+    return FigureSpec(name, texts.get("title", f"Title of {name}"), section, draw, texts.get("paper"), claims)
 
 
 def failing_figure(name: str, error: Exception) -> FigureSpec:

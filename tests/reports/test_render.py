@@ -19,6 +19,7 @@ from reports.types import (
     INCONCLUSIVE,
     MAX_SVG_BYTES,
     NOT_REPRODUCED,
+    Mark,
     NothingToShow,
 )
 from tests.reports.studies import (
@@ -36,6 +37,7 @@ from tests.reports.studies import (
     study_of,
 )
 
+SCRIPT = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in ("tables.js", "marks.js"))
 VOID = {"meta", "img", "br", "input", "link", "hr"}
 
 
@@ -68,7 +70,8 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if self.open and self.open[-1] == "script":
             self.scripts.append(data)
-        elif not self.open or self.open[-1] != "style":
+        # The words of the navigation are those of the headings.
+        elif not {"style", "nav"} & set(self.open):
             self.text += data
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
@@ -165,7 +168,7 @@ def test_claims_json_has_what_a_verdict_rests_on(out):
 
 
 def test_the_page_says_what_held_who_won_what_is_missing_and_what_failed(page):
-    assert "1 reproduced 0 reproduced in part 1 not reproduced 0 premise not met 2 inconclusive" in page.text
+    assert "1 not reproduced 2 2. Statement 2. 2 inconclusive 3 4 1 reproduced 1" in page.text
     assert "Of 14 runs, 10 ended well and 9 of these converged" in page.text
     assert "1 skipped, 1 diverged, 1 failed, 1 missing" in page.text
     for reason in ("no CUDA device", "chain 0 became non-finite", "MemoryError: no", "not run yet"):
@@ -179,6 +182,8 @@ def test_the_page_says_what_held_who_won_what_is_missing_and_what_failed(page):
     winners = page.text.partition("Who won")[2].partition("How the winner")[0]
     assert "PBNN jax-cpu, n=2, M=5, η=0.0072, w=N 301.0 [298.5, 303.5]" in winners
     assert "over MALA" in winners
+    # A method that did not run at a target has not been beaten at it.
+    assert "full-data MH 1 of 1; PBNN 1 of 1; MALA 1 of 1 tempered; naive; SGLD; ULA" in winners
 
 
 def test_every_run_behind_a_figure_or_claim_is_a_row_of_the_page(page):
@@ -198,6 +203,27 @@ def test_files_that_the_page_links_to_are_there_but_for_the_summary(out, page):
     assert {link for link in links if not (out / link).exists()} == {"summary.csv"}
 
 
+def test_the_words_of_the_navigation_are_the_headings(page):
+    navigation = page.source.partition("<nav")[2].partition("</nav>")[0]
+    links = re.findall(r'<a href="#([^"]*)">([^<]*)</a>', navigation)
+    assert links == re.findall(r'<h2 id="([^"]*)">([^<]*)</h2>', page.source)
+    assert len(links) > 7
+
+
+def test_a_claim_has_its_figure_beside_it_and_claims_that_share_one_stand_together(tmp_path):
+    claims = [claim(1), claim(2), claim(3), claim(4)]
+    figures = [figure("first", claims=(1, 3)), figure("second", claims=(2,)), figure("third")]
+    render(study_of([row("full_mh")]), tmp_path, figures, claims, NO_BENCHMARKS)
+    source = (tmp_path / "report.html").read_text(encoding="utf-8")
+    parts = source.partition('<h2 id="claims"')[2].partition('<h2 id="figures-section"')[0].split('class="argument')[1:]
+    found = [(re.findall(r'id="claim-(\d)"', part), re.findall(r'id="figure-(\w+)"', part)) for part in parts]
+    assert found == [(["1", "3"], ["first"]), (["2"], ["second"]), (["4"], [])]
+    others = source.partition('<h2 id="figures-section"')[2]
+    assert re.findall(r'id="figure-(\w+)"', others) == ["third"]
+    summary = source.partition('<h2 id="summary"')[2].partition('<h2 id="claims"')[0]
+    assert "Title of first" in summary and "Title of second" not in summary
+
+
 def test_the_first_screen_has_the_first_figure_and_the_verdicts_with_surprises_first(tmp_path):
     claims = [claim(1), claim(2, outcome=INCONCLUSIVE), claim(3, outcome=NOT_REPRODUCED)]
     figures = [failing_figure("none", NothingToShow("no runs")), figure("first"), figure("second")]
@@ -206,20 +232,39 @@ def test_the_first_screen_has_the_first_figure_and_the_verdicts_with_surprises_f
     summary = source[source.index('id="summary"') : source.index('<h2 id="claims"')]
     assert 'id="figure-first"' in summary and 'id="figure-second"' not in summary
     assert source.count('id="figure-first"') == 1
-    assert re.findall(r'<li value="(\d)">', summary) == ["3", "2", "1"]
+    assert re.findall(r'<a href="#claim-(\d)"', summary) == ["3", "2", "1"]
     # Where the numbers come from is read last.
     assert source.index('class="origin"') > source.index('id="reproduce"')
 
 
 def test_the_page_asks_nobody_and_nothing_but_its_own_script_may_run(page):
     policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy")
-    assert page.scripts == [(TEMPLATES / "tables.js").read_text()]
+    assert page.scripts == [SCRIPT]
     digest = base64.b64encode(hashlib.sha256(page.scripts[0].encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none'; img-src data:;")
     assert all(image["src"].startswith("data:image/") for image in page.all("img"))
     assert not page.all("link")
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+
+
+def test_marks_of_a_drawing_name_their_setting_and_lead_to_their_run_without_a_style_of_their_own(tmp_path):
+    figures = [figure(name, claims=(1,), marks={"mark-0": Mark("PBNN & n < 5", FULL_MH)}) for name in ("one", "two")]
+    render(study_of([row("full_mh")]), tmp_path, figures, [claim(1)], NO_BENCHMARKS)
+    page = Page(tmp_path / "report.html")
+    marks = [attributes for attributes in page.all("a") if attributes.get("class") == "mark"]
+    # The first is at the top and beside its claim.
+    assert [mark["href"] for mark in marks] == ["#run-1"] * 3
+    assert page.text.count("PBNN & n < 5") == 3
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    used = [value for _, attributes in page.elements for name, value in attributes.items() if name == "xlink:href"]
+    assert used and {value.removeprefix("#") for value in used} <= set(ids)
+    clips = re.findall(r'clip-path="url\(#([^)]*)\)"', page.source)
+    assert clips and set(clips) <= set(ids)
+    # The page's policy forbids both.
+    assert not [name for _, attributes in page.elements for name in attributes if name == "style"]
+    assert [tag for tag, _ in page.elements].count("style") == 1
 
 
 def test_small_drawings_are_embedded_as_lines_and_crowded_ones_as_pixels(out, page):
@@ -275,6 +320,7 @@ def hostile_report(out: Path) -> Path:
     texts = dict.fromkeys(("statement", "place", "rule", "reason", "label", "unit"), HOSTILE)
     figures = [
         figure("hostile", (HOSTILE,), HOSTILE, title=HOSTILE, caption=HOSTILE, paper=HOSTILE),
+        figure("marked", marks={"mark-0": Mark(HOSTILE, HOSTILE)}),
         failing_figure("empty", NothingToShow(HOSTILE)),
         failing_figure("broken", ValueError(HOSTILE)),
     ]
@@ -287,7 +333,7 @@ def hostile_report(out: Path) -> Path:
 
 def test_html_in_names_labels_captions_and_errors_comes_out_as_text(tmp_path):
     page = Page(hostile_report(tmp_path))
-    assert page.scripts == [(TEMPLATES / "tables.js").read_text()]
+    assert page.scripts == [SCRIPT]
     assert len(page.all("img")) == 1
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
     # Title, caption, paper, section and its link, statement twice, reasons, evidence, errors, machine, …

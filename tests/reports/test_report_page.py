@@ -6,8 +6,9 @@ import pytest
 
 from reports.figures import SPEED_FIGURES
 from reports.render import render
+from reports.types import Mark
 from tests.browser import Browser, opened_browser
-from tests.reports.page_checks import assert_page_works, column, heading
+from tests.reports.page_checks import DESKTOP, PHONE, assert_page_works, column, heading, headings, pick
 from tests.reports.studies import EVERY_KIND, benchmarks_in, claim, every_outcome, figure, study_of
 from tests.reports.test_render import hostile_report
 
@@ -22,14 +23,16 @@ def browser():
 def page(tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
     run = "linear/mala/jax-cpu/seed2"
-    figures = [figure("first", (run,)), figure("crowded", num_points=3000)]
+    figures = [figure("first", (run,), claims=(1,)), figure("crowded", num_points=3000)]
+    figures += [figure("marked", marks={"mark-0": Mark("PBNN at n = 2", run)})]
     render(study_of(every_outcome()), out, figures, [claim(1, (run,))], benchmarks_in(out, EVERY_KIND))
     return out / "report.html"
 
 
 def test_a_report_works_in_a_browser(browser, page):
     assert_page_works(browser, page)
-    assert len(browser.driver.execute_script("return [...document.images]")) == 2 + len(SPEED_FIGURES)
+    # The first is at the top too.
+    assert len(browser.driver.execute_script("return [...document.images]")) == 3 + len(SPEED_FIGURES)
 
 
 def test_no_text_of_a_study_runs_as_code(browser, tmp_path):
@@ -38,15 +41,82 @@ def test_no_text_of_a_study_runs_as_code(browser, tmp_path):
 
 def test_a_table_sorts_by_number_both_ways_with_empty_cells_last(browser: Browser, page):
     browser.open(page)
+    # It is not among those that are shown at first.
+    pick(browser, "runs", "ESS per second")
     before = column(browser, "runs", 11)
     numbers = sorted(float(text) for text in before if text != "–")
-    assert before.count("–") == 4
+    assert before.count("–") == 3
     for direction in (1, -1):
         browser.click(heading("runs", "ESS per second"))
         found = column(browser, "runs", 11)
         assert found != before
-        assert [float(text) for text in found[:-4]] == numbers[::direction]
-        assert found[-4:] == ["–"] * 4
+        assert [float(text) for text in found[:-3]] == numbers[::direction]
+        assert found[-3:] == ["–"] * 3
+
+
+def test_a_table_shows_eight_columns_and_those_that_a_reader_picks(browser: Browser, page):
+    browser.open(page)
+    shown = headings(browser, "comparison-linear")
+    assert shown[0] == "method" and len(shown) == 8
+    assert "NLL" not in shown
+    pick(browser, "comparison-linear", "NLL")
+    pick(browser, "comparison-linear", "sd ratio")
+    assert set(headings(browser, "comparison-linear")) == {*shown, "NLL"} - {"sd ratio"}
+    # Headings above the headings are as wide as what is below them, and go when nothing is.
+    widths = """
+        const cells = document.querySelectorAll("#comparison-linear tr.groups th");
+        return [...cells].filter((cell) => !cell.hidden).reduce((sum, cell) => sum + cell.colSpan, 0);
+    """
+    assert browser.driver.execute_script(widths) == 8
+
+
+def test_rows_of_which_all_was_skipped_are_folded_and_a_link_to_one_unfolds_it(browser: Browser, page):
+    browser.open(page)
+    assert "jax-gpu" not in " ".join(column(browser, "runs", 0))
+    is_open = "return document.querySelector('#runs-folded').closest('details').open"
+    assert browser.driver.execute_script(is_open) is False
+    (skipped,) = column(browser, "runs-folded", 0)
+    anchor = browser.driver.execute_script("return document.querySelector('#runs-folded tbody tr').id")
+    browser.driver.execute_script("location.hash = arguments[0]", anchor)
+    assert browser.driver.execute_script(is_open) is True
+    assert "jax-gpu" in skipped
+
+
+def test_what_is_wider_than_the_window_says_so_and_the_heading_stays_in_its_place(browser: Browser, page):
+    hint = "return document.querySelector('#comparison-linear').previousElementSibling.querySelector('.hint').hidden"
+    found = {}
+    for width in (PHONE, 2400):
+        browser.resize(width, 900)
+        browser.open(page)
+        found[width] = browser.driver.execute_script(hint)
+    browser.resize(PHONE, 900)
+    browser.open(page)
+    corner = """
+        const region = document.querySelector("#comparison-linear");
+        region.scrollIntoView();
+        region.scrollLeft = 150;
+        const corner = region.querySelector("tr.headings th");
+        const box = corner.getBoundingClientRect();
+        const top = document.elementFromPoint(box.left + 8, box.bottom - 8);
+        return corner.contains(top) && box.left === region.getBoundingClientRect().left;
+    """
+    assert browser.driver.execute_script(corner) is True
+    browser.resize(DESKTOP, 900)
+    assert found == {PHONE: False, 2400: True}
+
+
+def test_a_figure_stands_beside_its_claim_on_a_desk_and_above_it_on_a_phone(browser: Browser, page):
+    boxes = """
+        const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+        const [claim, figure] = [box("#claim-1"), box(".argument figure")];
+        return [figure.left >= claim.right, figure.bottom <= claim.top];
+    """
+    found = {}
+    for width in (PHONE, DESKTOP):
+        browser.resize(width, 900)
+        browser.open(page)
+        found[width] = browser.driver.execute_script(boxes)
+    assert found == {PHONE: [False, True], DESKTOP: [True, False]}
 
 
 def test_a_table_sorts_by_text_from_the_keyboard(browser, page):
@@ -66,14 +136,34 @@ def test_a_filter_leaves_the_rows_that_have_all_its_words(browser, page):
     from selenium.webdriver.common.by import By
 
     browser.open(page)
-    bar = browser.driver.find_element(By.XPATH, "//*[@id='runs']/preceding-sibling::p[1]")
+    bar = browser.driver.find_element(By.XPATH, "//*[@id='runs']/preceding-sibling::div[1]")
     bar.find_element(By.TAG_NAME, "input").send_keys("PBNN jax-cpu")
     assert column(browser, "runs", 0) == [f"linear/pbnn+batch_size=2/jax-cpu/seed{seed}" for seed in range(3)]
-    assert "3 of 14 rows" in bar.text
+    assert "3 of 13 rows" in bar.text
     # A link to a row that is filtered out shows it.
-    browser.driver.execute_script("document.querySelector('#claim-1 details.runs').open = true")
+    # Not below the navigation, which stays at the top.
+    script = """
+        const runs = document.querySelector("#claim-1 details.runs");
+        runs.open = true;
+        runs.scrollIntoView({ block: "center" });
+    """
+    browser.driver.execute_script(script)
     browser.click("//*[@id='claim-1']//a[.='linear/mala/jax-cpu/seed2']")
     assert "linear/mala/jax-cpu/seed2" in column(browser, "runs", 0)
+
+
+def test_a_mark_says_its_setting_when_pointed_at_and_leads_to_its_run(browser: Browser, page):
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.by import By
+
+    browser.open(page)
+    mark = browser.driver.find_element(By.CSS_SELECTOR, "#figure-marked .mark")
+    assert "PBNN at n = 2" not in browser.text()
+    ActionChains(browser.driver).scroll_to_element(mark).move_to_element(mark).perform()
+    browser.wait_for_text("PBNN at n = 2")
+    mark.click()
+    target = "return document.querySelector(':target').cells[0].textContent.trim()"
+    assert browser.driver.execute_script(target) == "linear/mala/jax-cpu/seed2"
 
 
 def test_the_dark_theme_is_dark_and_so_are_its_pictures(browser, page):

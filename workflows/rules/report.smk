@@ -1,5 +1,5 @@
 rule report:
-    """The page of a study, its figures, its tables and the verdicts on the paper's claims.
+    """The page of a study, its figures, its tables, a page for each run and the verdicts on the paper's claims.
 
     The suite's benchmarks are on it where they are kept; without them it is made all the same.
     """
@@ -13,6 +13,7 @@ rule report:
         captions=f"{RESULTS}/figures.json",
         figures=directory(f"{RESULTS}/figures"),
         tables=directory(f"{RESULTS}/tables"),
+        pages=directory(f"{RESULTS}/pages"),
     log:
         f"{RESULTS}/report.log",
     localrule: True

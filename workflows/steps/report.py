@@ -42,7 +42,8 @@ def _report(arguments: argparse.Namespace) -> int:
 
     def files() -> list[Path]:
         # Snakemake keeps a hidden file of its own in folders.
-        return [*(out / name for name in REPORT), *out.glob("figures/[!.]*"), *out.glob("tables/[!.]*")]
+        folders = [path for name in ("figures", "tables", "pages") for path in out.glob(f"{name}/[!.]*")]
+        return [*(out / name for name in REPORT), *folders]
 
     with listed(list_of(out / "report.html"), files):
         for failure in render(study, out, contents.figures, contents.claims):

@@ -1,0 +1,56 @@
+"""A drawing as a part of the page itself: a mark says on hover which setting it is, and leads to its run on a click."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+
+from reports.types import Mark
+
+SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+ElementTree.register_namespace("", SVG)
+ElementTree.register_namespace("xlink", XLINK)
+
+
+def inline_svg(svg: bytes, prefix: str, marks: Mapping[str, Mark], anchors: Mapping[str, str]) -> str:
+    """Matplotlib's SVG as HTML, with a link around each group whose id is one of ``marks``.
+
+    ``prefix`` keeps its ids apart from those of other drawings, ``anchors`` has the id of a run's row.
+    """
+    root = ElementTree.fromstring(svg)
+    for name in ("metadata", "defs"):
+        # The page's policy allows no style sheet but its own.
+        for element in root.findall(f"{{{SVG}}}{name}"):
+            if name == "metadata" or element.find(f"{{{SVG}}}style") is not None:
+                root.remove(element)
+    # What that style sheet says; here other elements inherit it.
+    root.attrib |= {"stroke-linejoin": "round", "stroke-linecap": "butt"}
+    for parent in list(root.iter()):
+        for position, element in enumerate(list(parent)):
+            if element.get("id") in marks:
+                parent[position] = _linked(element, marks[element.get("id", "")], anchors)
+    for element in root.iter():
+        _adapt(element, prefix)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _linked(element: ElementTree.Element, mark: Mark, anchors: Mapping[str, str]) -> ElementTree.Element:
+    link = ElementTree.Element(f"{{{SVG}}}a", {"class": "mark"})
+    if mark.run in anchors:
+        link.set("href", f"#{anchors[mark.run]}")
+    ElementTree.SubElement(link, f"{{{SVG}}}title").text = mark.text
+    link.append(element)
+    return link
+
+
+def _adapt(element: ElementTree.Element, prefix: str) -> None:
+    """Attributes instead of a style, which the policy does not allow, and ids with the prefix."""
+    for pair in filter(None, (part.strip() for part in element.attrib.pop("style", "").split(";"))):
+        name, _, value = pair.partition(":")
+        element.set(name.strip(), value.strip())
+    for name, value in element.attrib.items():
+        if name == "id":
+            element.set(name, f"{prefix}-{value}")
+        elif name == f"{{{XLINK}}}href":
+            element.set(name, value.replace("#", f"#{prefix}-", 1))
+        elif "url(#" in value:
+            element.set(name, re.sub(r"url\(#", f"url(#{prefix}-", value))

@@ -1,0 +1,176 @@
+"""A page for each run: its traces, acceptance, R-hat, reliability, and the command that makes it again."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+from markupsafe import Markup
+
+from implementations.finished import read_record
+from implementations.infrastructure.files import Damaged, read_npz
+from records.columns import COLUMNS
+from records.display import format_given, format_number, format_settings, method_name
+from records.layout import plain, run_folder
+from records.setting import MAX_R_HAT, Row, Setting
+from records.study import StudyResults
+from reports.small_svg import Line, chart, thinned
+
+TEMPLATES = Path(__file__).parent / "templates"
+#: The folder of the pages, beside the report.
+FOLDER = "pages"
+#: What a page has of the summary, as far as the run has it.
+SHOWN = (
+    *("acceptance_rate", "mean_variance", "r_hat", "ess_bulk_min", "ess_tail_min", "mean_error", "sd_ratio"),
+    *("sliced_w2", "ece", "confidence_gap", "nll", "accuracy", "rmse", "wall_clock_s", "warmup_s", "compile_s"),
+    *("likelihood_evaluations", "gradient_evaluations", "ess_per_second", "peak_memory_mb"),
+)
+#: Draws of each chain that the parameter to show is chosen by, and lengths that its R-hat is shown at.
+NUM_LOOKED_AT, NUM_LENGTHS = 100, 12
+#: Chains that have a look of their own.
+NUM_LOOKS = 4
+
+
+def run_pages(study: StudyResults, anchors: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Name and content of the page of every run that has draws; ``anchors`` names its row of the report."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    template = environment.get_template("run.html")
+    for row in study.rows:
+        folder = run_folder(study.folder, row["run"])
+        if row["status"] in ("ok", "diverged") and (folder / "draws.npz").exists():
+            yield page_name(anchors[row["run"]]), _page(template, study, row, folder, anchors[row["run"]]).encode()
+
+
+def page_name(anchor: str) -> str:
+    return f"{anchor}.html"
+
+
+def _page(template: jinja2.Template, study: StudyResults, row: Row, folder: Path, anchor: str) -> str:
+    record, charts, failure = None, [], ""
+    try:
+        record = read_record(folder)
+        charts = [*trace_charts(read_npz(folder / "draws.npz"), row), *_reliability(folder, row)]
+    except (Damaged, OSError) as error:
+        failure = str(error)
+    one = Setting((row,))
+    return template.render(
+        study=study.name,
+        row=row,
+        title=f"{method_name(row['method'])} on {row['variant']}, {row['backend']}, seed {row['seed']}",
+        settings=format_settings(one),
+        anchor=anchor,
+        charts=[(heading, Markup(svg), text) for heading, svg, text in charts],
+        numbers=[
+            (name, _number(row[name]), COLUMNS[name].meaning) for name in SHOWN if row.get(name) is not None
+        ],
+        command=command_of(record, row) if record else "",
+        failure=failure,
+        looks=NUM_LOOKS,
+    )  # fmt: skip
+
+
+def _number(value: Any) -> str:
+    return format_given(value) if isinstance(value, int) else format_number(value)
+
+
+def trace_charts(arrays: Mapping[str, np.ndarray], row: Row) -> list[tuple[str, str, str]]:
+    """Heading, drawing and explanation: the parameter that chains agree on least, acceptance, variance and R-hat."""
+    draws = arrays["draws"]
+    num_chains, num_draws = draws.shape[:2]
+    if num_draws < 4:
+        return []
+    steps = int(row["num_warmup"] or 0) + int(row["thin"] or 1) * np.arange(1, num_draws + 1)
+    worst = worst_parameter(draws)
+    chosen = draws[:, :, worst].astype(float)
+    found = [
+        (
+            f"Trace of parameter {worst}",
+            _chart(chosen, steps, f"parameter {worst}"),
+            f"Of {draws.shape[2]:,} parameters the one that the {num_chains} chains agree on least.",
+        )
+    ]
+    lengths = np.unique(np.linspace(4, num_draws, NUM_LENGTHS).astype(int))
+    r_hats = [split_r_hat(chosen[:, :length]) for length in lengths]
+    limit = Line([steps[lengths[0] - 1], steps[-1]], [MAX_R_HAT] * 2, "limit")
+    found.append(
+        (
+            "R-hat",
+            chart([Line(steps[lengths - 1], r_hats, "chain0"), limit], "step", "split R-hat"),
+            f"Of this parameter, as the chains grow. Dashed, {MAX_R_HAT}. The R-hat in the table below is that of "
+            "predictions, by which runs are judged.",
+        )
+    )
+    for name, heading, text in (
+        ("acceptance", "Acceptance", "Mean over the steps between two draws, running over a twentieth of the chain."),
+        ("variance", "Estimated variance of the loss difference", "Running in the same way."),
+    ):
+        if name in arrays and np.any(arrays[name]):
+            smooth = running_mean(arrays[name].astype(float), max(1, num_draws // 20))
+            found.append((heading, _chart(smooth, steps[-smooth.shape[1] :], name), text))
+    return found
+
+
+def _chart(values: np.ndarray, steps: np.ndarray, label: str) -> str:
+    lines = []
+    for number, chain in enumerate(values):
+        places, kept = thinned(chain)
+        lines.append(Line(steps[places], kept, f"chain{number % NUM_LOOKS}"))
+    return chart(lines, "step", label)
+
+
+def worst_parameter(draws: np.ndarray) -> int:
+    """The parameter with the largest spread of the chains' means over the spread within chains."""
+    some = draws[:, :: max(1, draws.shape[1] // NUM_LOOKED_AT)].astype(float)
+    with np.errstate(all="ignore"):
+        ratios = some.mean(axis=1).var(axis=0) / some.var(axis=1).mean(axis=0)
+    # One that never moves, or is not finite, tells nothing.
+    return int(np.where(np.isfinite(ratios), ratios, -1.0).argmax())
+
+
+def split_r_hat(chains: np.ndarray) -> float:
+    """Gelman and Rubin's R-hat of (chains, draws), each chain split in two; NaN where nothing moves."""
+    half = chains.shape[1] // 2
+    parts = np.concatenate([chains[:, :half], chains[:, -half:]])
+    within = parts.var(axis=1, ddof=1).mean()
+    between = half * parts.mean(axis=1).var(ddof=1)
+    with np.errstate(all="ignore"):
+        return float(np.sqrt(((half - 1) / half * within + between / half) / within))
+
+
+def running_mean(values: np.ndarray, length: int) -> np.ndarray:
+    """Means over ``length`` neighbours along the last axis."""
+    sums = np.cumsum(np.pad(values, ((0, 0), (1, 0))), axis=1)
+    means: np.ndarray = (sums[:, length:] - sums[:, :-length]) / length
+    return means
+
+
+def _reliability(folder: Path, row: Row) -> list[tuple[str, str, str]]:
+    if not (folder / "curves.npz").exists() or row["status"] != "ok":
+        return []
+    curves = read_npz(folder / "curves.npz")
+    labels = ("confidence", "accuracy") if row["accuracy"] is not None else ("nominal coverage", "observed coverage")
+    diagonal = Line([0, 1], [0, 1], "limit")
+    curve = Line(curves["test_nominal"], curves["test_observed"], "chain0")
+    drawn = chart([diagonal, curve], *labels, y_range=(0.0, 1.0))
+    return [("Reliability", drawn, "On the test points. Below the dashed line it is overconfident.")]
+
+
+def command_of(record: Mapping[str, Any], row: Row) -> str:
+    """The command that makes the run again, with every setting; a study's own options are for the study to set."""
+    if row["num_epochs"] is not None or row["fresh_points"] is not None:
+        return ""
+    words = ["pbnn-bench", "sample", "--task", record["task"]]
+    words += ["--method", record.get("method_source") or record["method"]]
+    words += ["--backend", record["backend"], "--seed", str(record["seed"])]
+    usual = {"stochastic": "last", "prior": "gaussian", "prior_scale": 1.0}
+    for name, value in usual.items():
+        words += [f"--{name.replace('_', '-')}", plain(record[name])] if record[name] != value else []
+    words += ["--num-points", str(record["num_points"])] if "-points" in row["variant"] else []
+    for name, value in record["settings"].items():
+        words += ["--set", f"{name}={plain(value)}"]
+    return shlex.join([*words, "--out", "again"])
