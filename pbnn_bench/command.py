@@ -46,7 +46,7 @@ COMMANDS = {
         "pbnn_bench.calibrate",
         "main",
     ),
-    "compare": Command("two runs side by side", "compare out other_out", "pbnn_bench.runs", "compare"),
+    "compare": Command("two runs, or two studies, side by side", "compare out other_out", "pbnn_bench.runs", "compare"),
     "plot": Command("the reliability diagram of a run", "plot out", "pbnn_bench.runs", "plot"),
     "report": Command("the report of a study that has been run", "report smoke", "pbnn_bench.studies", "report"),
     "ui": Command("the tracked runs in MLflow's pages", "ui", "pbnn_bench.studies", "ui"),

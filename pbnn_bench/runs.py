@@ -17,6 +17,7 @@ from records.display import format_given, format_number
 from records.failures import load_problem
 from records.layout import problem_path, read_metrics
 from records.methods import facts_of
+from reports import diff
 from reports.reliability import Diagrams
 from workflows.evaluation import evaluate
 
@@ -67,13 +68,27 @@ def _problem_of(folder: Path, record: dict[str, Any]) -> Path:
 
 
 def compare(argv: Sequence[str], program: str) -> int:
-    parser = argparse.ArgumentParser(prog=program, description="Two finished runs side by side.")
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="Two finished runs side by side, or two studies: what moved beyond its error.",
+        epilog="A study at a commit is COMMIT:reports/published/paper",
+    )
     for name in ("A", "B"):
-        parser.add_argument(name, type=Path, help="a folder with a run.json")
-    folders = list(vars(parser.parse_args(argv)).values())
+        parser.add_argument(name, help="a folder with a run.json; or that of a study, or its summary.csv")
+    names = list(vars(parser.parse_args(argv)).values())
+    folders = [Path(name) for name in names]
+    if not any((folder / "run.json").exists() for folder in folders) and any(map(_is_study, folders)):
+        return diff.main(names, program)
     one, other = map(load_run, folders)
     print("\n".join(side_by_side(one, other, names=[str(folder) for folder in folders])))
     return 0
+
+
+def _is_study(path: Path) -> bool:
+    """A folder with a summary, a summary, or, where there is no such file, one at a commit."""
+    if path.is_dir():
+        return (path / "summary.csv").exists()
+    return path.suffix == ".csv" or (not path.exists() and ":" in str(path))
 
 
 def side_by_side(one: FinishedRun, other: FinishedRun, names: Sequence[str]) -> list[str]:

@@ -1,0 +1,253 @@
+"""Two studies side by side: which verdicts changed, and which numbers moved by more than their error.
+
+    python -m reports.diff results/paper reports/published/paper
+    python -m reports.diff HEAD~5:reports/published/paper reports/published/paper
+
+A study is a folder with its summary, a ``summary.csv`` itself, or either at a commit, as ``git show`` writes it.
+"""
+
+import argparse
+import io
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+from scipy import stats
+
+from implementations.infrastructure.errors import SettingError
+from implementations.infrastructure.files import Damaged
+from metrics.seeds import LEVEL, Estimate, holm, p_above, p_below
+from records.display import ROUNDING, estimate_parts, format_number, method_name
+from records.setting import Setting
+from records.study import StudyResults
+from records.summary import table_of
+from reports.tables import METRICS
+
+#: Chance that anything is called moved where nothing has, over all that is compared.
+RATE = 0.05
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: its settings, and its verdicts by claim."""
+
+    name: str
+    study: StudyResults
+    verdicts: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> dict[Key, Setting]:
+        return {(one["variant"], one["label"], one["backend"]): one for one in self.study.all_settings}
+
+
+class Move(NamedTuple):
+    """A number of a setting on both sides, and the chance of such a difference where there is none."""
+
+    key: Key
+    column: str
+    one: Estimate
+    other: Estimate
+    difference: Estimate
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What two studies differ in."""
+
+    moved: list[Move]
+    num_compared: int
+    #: Claims whose verdicts differ: number, before, after.
+    verdicts: list[tuple[int, str, str]]
+    only_one: list[Key]
+    only_other: list[Key]
+    #: Settings with other numbers of converged runs: before and after, of how many.
+    converged: list[tuple[Key, str, str]]
+
+
+def load(name: str) -> Side:
+    """A study by its folder, its summary, or either at a commit. Raises SettingError."""
+    side = _load(name)
+    if side.study.summary["label"].isna().any():
+        raise SettingError(f"{name} is of an older version: its summary has no column 'label' to tell settings apart")
+    return side
+
+
+def _load(name: str) -> Side:
+    path = Path(name)
+    if path.exists():
+        folder, summary = (path, None) if path.is_dir() else (path.parent, path)
+        try:
+            frame = table_of(pd.read_csv(summary, low_memory=False)) if summary else None
+            study = StudyResults.load(folder) if frame is None else StudyResults(folder, frame)
+        except FileNotFoundError:
+            raise SettingError(f"{name} has no summary: it is not the folder of a study") from None
+        claims = folder / "claims.json"
+        return Side(name, study, _verdicts(claims.read_bytes() if claims.exists() else b""))
+    commit, colon, inside = name.partition(":")
+    if not colon:
+        raise SettingError(f"no folder or file {name}; at a commit it is COMMIT:{name}")
+    inside = inside.removesuffix("/summary.csv").rstrip("/")
+    content = _at_commit(commit, f"{inside}/summary.csv")
+    if content is None:
+        raise SettingError(f"{inside}/summary.csv is not in commit {commit}, or there is no such commit")
+    study = StudyResults(Path(inside), table_of(pd.read_csv(io.BytesIO(content), low_memory=False)))
+    return Side(name, study, _verdicts(_at_commit(commit, f"{inside}/claims.json") or b""))
+
+
+def _at_commit(commit: str, path: str) -> bytes | None:
+    if commit.startswith("-"):
+        return None
+    try:
+        done = subprocess.run(["git", "show", f"{commit}:./{path}"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout
+
+
+def _verdicts(content: bytes) -> dict[int, str]:
+    try:
+        return {claim["id"]: claim["verdict"] for claim in json.loads(content)["claims"]} if content else {}
+    except (ValueError, LookupError, TypeError) as error:
+        raise Damaged(f"claims.json is damaged: {error}") from None
+
+
+def diff(one: Side, other: Side) -> Diff:
+    """What moved from one to the other beyond its error, Holm's correction made for all that is compared."""
+    ours, theirs = one.settings, other.settings
+    common = [key for key in ours if key in theirs]
+    compared = [move for key in common for move in _moves(key, ours[key], theirs[key])]
+    adjusted = holm([move.p_value for move in compared])
+    verdicts = [
+        (number, before, other.verdicts[number])
+        for number, before in sorted(one.verdicts.items())
+        if other.verdicts.get(number, before) != before
+    ]
+    counts = [(key, _counted(ours[key]), _counted(theirs[key])) for key in common]
+    return Diff(
+        [move for move, p_value in zip(compared, adjusted, strict=True) if p_value <= RATE],
+        len(compared),
+        verdicts,
+        [key for key in ours if key not in theirs],
+        [key for key in theirs if key not in ours],
+        [(key, before, after) for key, before, after in counts if before != after],
+    )
+
+
+def _counted(setting: Setting) -> str:
+    return f"{len(setting.converged)} of {len(setting.rows)}"
+
+
+def _moves(key: Key, one: Setting, other: Setting) -> Iterator[Move]:
+    for column in METRICS:
+        if one.has(column) and other.has(column):
+            difference, p_value = difference_of(one, other, column)
+            yield Move(key, column, one.estimate(column), other.estimate(column), difference, p_value)
+
+
+def difference_of(one: Setting, other: Setting, column: str) -> tuple[Estimate, float]:
+    """Other minus one, and its two-sided p-value: paired by seed where two seeds are on both sides, or Welch's.
+
+    A single seed has no error to compare with, and its p-value is 1.
+    """
+    paired = other.difference(one, column)
+    if paired.num_seeds > 1:
+        if _is_point(paired):
+            return paired, _without_spread(one, other, column)
+        return paired, min(1.0, 2 * min(p_above(paired, 0.0), p_below(paired, 0.0)))
+    samples = [[v for v in side.values(column).values() if v is not None] for side in (other, one)]
+    if min(map(len, samples)) < 2:
+        means = [sum(sample) / len(sample) for sample in samples]
+        return Estimate(means[0] - means[1], None, None, 1, 0), 1.0
+    found = stats.ttest_ind(*samples, equal_var=False)
+    low, high = found.confidence_interval(LEVEL)
+    mean = sum(samples[0]) / len(samples[0]) - sum(samples[1]) / len(samples[1])
+    p_value = float(found.pvalue)
+    return Estimate(mean, low, high, min(map(len, samples)), 0), 1.0 if math.isnan(p_value) else p_value
+
+
+def _is_point(value: Estimate) -> bool:
+    """Is its interval nothing but rounding?"""
+    width = math.inf if value.low is None or value.high is None else value.high - value.low
+    return width <= ROUNDING * max(1.0, abs(value.mean or 0.0))
+
+
+def _without_spread(one: Setting, other: Setting, column: str) -> float:
+    """The p-value where all seeds moved by the same amount.
+
+    A number that no seed changes, such as the data a step reads, has moved or not. One that seeds change may come in
+    steps, as a share of few test points does, and then agree by chance: all that is left is that all have one sign.
+    """
+    ours, theirs = ({v for v in side.values(column).values() if v is not None} for side in (one, other))
+    if ours == theirs:
+        return 1.0
+    if len(ours) == len(theirs) == 1:
+        return 0.0
+    return float(0.5 ** (other.difference(one, column).num_seeds - 1))
+
+
+def lines_of(found: Diff, one: Side, other: Side) -> list[str]:
+    """The difference as text, what matters most first."""
+    lines = [f"A: {_origin(one)}", f"B: {_origin(other)}", ""]
+    lines.append(f"Verdicts that changed: {len(found.verdicts) or 'none'}")
+    lines += [f"  claim {number}: {before} → {after}" for number, before, after in found.verdicts]
+    total = f"of {found.num_compared:,} numbers, with Holm's correction"
+    lines += ["", f"Numbers that moved beyond their error: {len(found.moved) or 'none'} {total}"]
+    rows = [["setting", "", "A", "B", "B − A"]] + [_row(move) for move in found.moved]
+    if found.moved:
+        widths = [max(len(row[column]) for row in rows) for column in range(5)]
+        lines += ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    if found.converged:
+        lines += ["", f"Settings with other numbers of converged runs: {len(found.converged)}"]
+        lines += [f"  {_name(key)}: {before} → {after}" for key, before, after in found.converged]
+    for name, keys in (("A", found.only_one), ("B", found.only_other)):
+        if keys:
+            lines += ["", f"Settings in {name} alone: {len(keys)}", *(f"  {_name(key)}" for key in keys)]
+    return [line.rstrip() for line in lines]
+
+
+def _origin(side: Side) -> str:
+    commits = side.study.summary["git_commit"].dropna().unique()
+    return (
+        f"{side.name}, {len(side.study.summary):,} runs of commit {', '.join(one[:12] for one in commits) or 'unknown'}"
+    )
+
+
+def _name(key: Key) -> str:
+    variant, label, backend = key
+    method, _, settings = label.partition("+")
+    return " · ".join(filter(None, [variant, method_name(method), settings.replace("+", ", "), backend]))
+
+
+def _row(move: Move) -> list[str]:
+    values = [format_number(one.mean) for one in (move.one, move.other)]
+    return [_name(move.key), METRICS[move.column].heading, *values, " ".join(estimate_parts(move.difference))]
+
+
+def main(argv: Sequence[str] | None = None, program: str = "python -m reports.diff") -> int:
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="Two studies side by side: what moved beyond its error.",
+        epilog="At a commit: HEAD~5:reports/published/paper",
+    )
+    for name in ("A", "B"):
+        parser.add_argument(name, help="the folder of a study, its summary.csv, or either at a commit")
+    arguments = parser.parse_args(argv)
+    try:
+        one, other = load(arguments.A), load(arguments.B)
+    except (SettingError, Damaged) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print("\n".join(lines_of(diff(one, other), one, other)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
