@@ -29,12 +29,15 @@ rule all:
 
 onstart:
     keep_others_out()
+    watch_progress()
 
 
 onsuccess:
+    tell_last_progress()
     tell_what_came_of_it()
 
 
 onerror:
+    tell_last_progress()
     summarise_what_there_is()
     tell_what_came_of_it()

@@ -1,4 +1,5 @@
 # What all rules share: the study, its paths, and the environment of its jobs.
+import atexit
 import dataclasses
 import functools
 import hashlib
@@ -21,6 +22,8 @@ from workflows.grid import load_study
 from workflows.locks import Held, hold, take
 from workflows.looks import later_parts, runs_so_far
 from workflows.parts import in_parts
+from workflows.plan import plan_lines
+from workflows.progress import Progress, hush
 from workflows.summary import closing_lines
 from workflows.timing import timed_sizes
 from workflows.tracking.address import without_secrets
@@ -182,6 +185,31 @@ def clear_what_was_left():
     clear_conclusions()
 
 
+PROGRESS = []
+
+
+def watch_progress():
+    """Tell of runs as they finish; what Snakemake says of its jobs goes to its log file alone, but for --verbose."""
+    PROGRESS.append(Progress(all_runs(), Path(RESULTS), sys.stderr))
+    PROGRESS[-1].start()
+    if not workflow.output_settings.verbose:
+        hush(logger, sys.stderr)
+
+
+def tell_last_progress():
+    for progress in PROGRESS:
+        progress.stop()
+
+
+@functools.cache
+def tell_plan():
+    """What would be done, in four lines at the end, instead of a line per job; with --verbose before these."""
+    lines = plan_lines(STUDY, Path(RESULTS), workflow.resource_settings.cores)
+    atexit.register(lambda: print("", *lines, sep="\n", file=sys.stderr))
+    if not workflow.output_settings.verbose:
+        hush(logger, None)
+
+
 def everything(wildcards):
     """The results of a study.
 
@@ -189,6 +217,8 @@ def everything(wildcards):
     """
     if workflow.is_main_process and workflow.execution_settings and not (workflow.dryrun or workflow.touch):
         clear_what_was_left()
+    if workflow.is_main_process and workflow.dryrun:
+        tell_plan()
     return [*evaluated_before(), *rules.summary.output, *rules.track.output, *rules.report.output]
 
 

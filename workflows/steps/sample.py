@@ -105,7 +105,9 @@ def make(planned: Planned, folder: Path, backend: str, problem_of: Callable[[int
                 meter.add("audit", record.get("audit_cpu_s", 0.0))
         except OSError:
             return False
-    print(f"{record['status']}: {folder}" + (f": {record['reason']}" if record["reason"] else ""), flush=True)
+    # Into the part's log: the person who waits is told of all parts together (workflows.progress).
+    outcome_of = f"{record['status']}: {folder}" + (f": {record['reason']}" if record["reason"] else "")
+    print(outcome_of, file=sys.stderr, flush=True)
     return True
 
 

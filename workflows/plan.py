@@ -1,0 +1,51 @@
+"""Before a study runs: how many runs there are to make, about how long they take, what is downloaded, and the disk."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from records.layout import run_folder
+from workflows.parts import expected_seconds, in_parts
+from workflows.progress import in_words
+from workflows.study import Run, Study
+
+#: Processor seconds that a part takes beside its runs: imports, compilation and evaluation, each in its own process.
+OF_A_PART = 20.0
+#: Bytes of a number of a draw.
+NUMBER = 4
+
+
+def plan_lines(study: Study, results: Path, num_cores: int | None = None) -> list[str]:
+    """What a call would do, before it does; ``results`` is the study's folder."""
+    cores = num_cores or os.cpu_count() or 1
+    waiting = [run for run in study.runs if not (run_folder(results, run.path) / "run.json").exists()]
+    made = len(study.runs) - len(waiting)
+    lines = [f"runs: {len(waiting)} to make" + (f", {made} of {len(study.runs)} are there" if made else "")]
+    if not waiting:
+        return lines
+    seconds = sum(map(expected_seconds, waiting)) + OF_A_PART * len(in_parts(waiting))
+    lines.append(
+        f"time: {in_words(seconds / cores)} on {cores} cores, within a factor of three; references come on top"
+    )
+    # A device that is not there makes no draws, but who knows before.
+    lines.append(f"disk: about {_size(sum(map(draw_bytes, waiting)))} of draws in {results}")
+    tasks = sorted({run.variant.name for run in waiting if run.variant.definition.fetch})
+    lines.append(f"downloads: {_downloads(tasks)}")
+    return lines
+
+
+def draw_bytes(run: Run) -> int:
+    """Of the draws that a run keeps."""
+    settings = run.settings
+    return settings.chains * (settings.num_steps // settings.thin) * run.variant.size.num_parameters * NUMBER
+
+
+def _downloads(tasks: Sequence[str]) -> str:
+    return f"the data of {', '.join(tasks)}, unless they are in data/ already" if tasks else "none"
+
+
+def _size(num_bytes: int) -> str:
+    unit, size = next(
+        (pair for pair in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)) if num_bytes >= pair[1]), ("bytes", 1)
+    )
+    return f"{num_bytes / size:.{0 if num_bytes >= 10 * size or size == 1 else 1}f} {unit}"

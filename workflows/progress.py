@@ -1,0 +1,143 @@
+"""While a study runs: one line per finished run, how many are left, and about how long they take."""
+
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from implementations.infrastructure.files import Damaged
+from records.layout import read_json, run_folder
+from workflows.parts import expected_seconds
+from workflows.study import Run
+
+#: Seconds between two looks at the results.
+INTERVAL = 1.0
+#: Jobs whose own lines say nothing that those of the runs do not.
+OF_RUNS = ("sample", "evaluate", "all")
+
+
+class Progress:
+    """Tells of the runs of a study as they finish, by whatever process on whatever machine that has its folder."""
+
+    def __init__(
+        self, runs: Sequence[Run], results: Path, stream: TextIO, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.paths = {run: run_folder(results, run.path) / "run.json" for run in runs}
+        #: Worked out once: they ask for the task of each run.
+        self.kinds = {run: (run.variant.label, run.method, run.backend) for run in runs}
+        self.expected = {run: expected_seconds(run) for run in runs}
+        self.stream, self.clock = stream, clock
+        self.started_at = clock()
+        #: When the record of each run was written, for those that have one.
+        self.times = {run: when for run in runs if (when := self._written(run)) is not None}
+        #: Seconds of each run that finished in this call.
+        self.seconds: dict[Run, float] = {}
+        self.is_over = threading.Event()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+
+    def start(self) -> None:
+        self.thread.start()
+
+    def stop(self) -> None:
+        """Tell of what is left to tell."""
+        self.is_over.set()
+        self.thread.join(timeout=10 * INTERVAL)
+        self.look()
+
+    def look(self) -> None:
+        """A line for each run that finished since the last look."""
+        for run, path in self.paths.items():
+            when = self._written(run)
+            if when is None or when == self.times.get(run):
+                continue
+            # Between two files of one name there is a moment without a whole one; the next look finds it.
+            with suppress(Damaged, OSError, LookupError, ValueError):
+                record = read_json(path)
+                if record is not None:
+                    self.seconds[run] = _seconds(record)
+                    self.times[run] = when
+                    print(self._line(run, record), file=self.stream, flush=True)
+
+    def left(self) -> float | None:
+        """Seconds until all are done; None where none is, or none has finished to judge by.
+
+        What finished runs took over what was expected of them, of the same task, method and backend where there are
+        any, times what is expected of the others. How many run at a time, and what is done beside, is in the time that
+        this call has taken so far.
+        """
+        waiting = [run for run in self.paths if run not in self.times]
+        spent = sum(self.seconds.values())
+        if not waiting or spent <= 0:
+            return None
+        expected: defaultdict[Any, float] = defaultdict(float)
+        taken: defaultdict[Any, float] = defaultdict(float)
+        for run, seconds in self.seconds.items():
+            for kind in (self.kinds[run], None):
+                expected[kind] += self.expected[run]
+                taken[kind] += seconds
+        total = 0.0
+        for run in waiting:
+            known = self.kinds[run] if self.kinds[run] in taken else None
+            total += self.expected[run] * taken[known] / expected[known]
+        return total * (self.clock() - self.started_at) / spent
+
+    def _line(self, run: Run, record: dict[str, Any]) -> str:
+        number, total = len(self.times), len(self.paths)
+        left = self.left()
+        parts = [f"{number:>{len(str(total))}} of {total} runs", f"{record['status']}: {run.path}"]
+        parts += [f"{self.seconds[run]:.1f} s"] if record["status"] == "ok" else [str(record.get("reason"))]
+        parts += [] if left is None else [f"{in_words(left)} left"]
+        return " · ".join(parts)
+
+    def _written(self, run: Run) -> int | None:
+        try:
+            return self.paths[run].stat().st_mtime_ns
+        except OSError:
+            return None
+
+    def _watch(self) -> None:
+        while not self.is_over.wait(INTERVAL):
+            self.look()
+
+
+def _seconds(record: dict[str, Any]) -> float:
+    """From the beginning of a run to its end."""
+    start, end = (datetime.fromisoformat(record[name]) for name in ("started_at", "ended_at"))
+    return (end - start).total_seconds()
+
+
+def in_words(seconds: float) -> str:
+    """``less than a minute``, ``about 5 min``, ``about 2.5 h``"""
+    if seconds < 55:
+        return "less than a minute"
+    return f"about {seconds / 60:.0f} min" if seconds < 90 * 60 else f"about {seconds / 3600:.1f} h"
+
+
+class Quiet(logging.Filter):
+    """Keeps Snakemake's talk of jobs off the terminal; its log file has all of it."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        super().__init__()
+        self.stream = stream
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        event = getattr(getattr(record, "event", None), "value", None)
+        message = getattr(record, "rule_msg", None)
+        if event == "job_info" and message:
+            if self.stream is not None and getattr(record, "rule_name", "") not in OF_RUNS:
+                print(message, file=self.stream, flush=True)
+            return False
+        is_chatter = event in ("job_started", "job_finished", "progress", "resources_info")
+        return not (is_chatter or record.getMessage().startswith("Select jobs to execute"))
+
+
+def hush(logger: logging.Logger, stream: TextIO | None) -> None:
+    """Send what only Snakemake needs to know to its log file alone; the names of other jobs than runs to ``stream``."""
+    for handler in logger.handlers:
+        if handler.get_name() == "DefaultStreamHandler":
+            handler.addFilter(Quiet(stream))
