@@ -16,12 +16,15 @@ from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
 
 if TYPE_CHECKING:
+    from implementations.tasks.gold_standard import Chains
     from implementations.tasks.importance import Weighted
 
 #: A gold standard with a larger R-hat, or with a divergence, is kept but not used for claims.
 MAX_RHAT = 1.01
 #: The same of one by importance sampling whose weights have a heavier tail: above 1/2 their variance is infinite.
 MAX_PARETO_K = 0.5
+#: Warm-up and draws of each chain: around the known mode of one layer, and for a network, which has to find its own.
+LENGTH_OF_LAYER, LENGTH_OF_NETWORK = (100, 750), (300, 750)
 #: Draws kept on file, over all chains.
 MAX_DRAWS = 2000
 #: Test points whose predictions, with the log likelihood, are what R-hat and ESS are computed of.
@@ -32,19 +35,20 @@ BATCHES_PER_CHAIN = 20
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Posterior and predictions of one problem at one weight. Arrays are empty where ``kind`` is ``none``."""
+    """Posterior and predictions of one problem at one weight."""
 
     task: str
     task_seed: int
     weight: float
-    #: ``closed_form``, ``gold_standard`` or ``none``.
+    #: ``closed_form`` or ``gold_standard``.
     kind: str
     method: str
     seed: int
     #: Fit for claims; if not, ``reason`` says why.
     is_usable: bool
     reason: str
-    #: (P,) and (P, P) float64: posterior mean and covariance of the parameters.
+    #: (P,) and (P, P) float64: posterior mean and covariance of the parameters; empty for several layers, whose
+    #: parameters have many equivalent modes: only their predictions can be compared.
     mean: np.ndarray
     covariance: np.ndarray
     #: (draws, P) float32, at most MAX_DRAWS.
@@ -78,24 +82,30 @@ class Reference:
 
 
 def reference(
-    problem: Problem, weight: float, *, seed: int = 0, chains: int = 4, num_warmup: int = 100, num_draws: int = 750
+    problem: Problem,
+    weight: float,
+    *,
+    seed: int = 0,
+    chains: int = 4,
+    num_warmup: int | None = None,
+    num_draws: int | None = None,
 ) -> Reference:
-    """The closed form where there is one, a gold standard for one stochastic layer, and for several an honest none.
+    """The closed form where there is one, and else a gold standard.
 
-    The gold standard of a target close to the Gaussian at its mode is by importance sampling; of another by chains, to
-    which ``chains``, ``num_warmup`` and ``num_draws`` (of each chain) belong.
+    That of a target close to the Gaussian at its mode is by importance sampling; of another by chains, to which
+    ``chains``, ``num_warmup`` and ``num_draws`` (of each chain) belong.
     """
     if not weight > 0:
         raise SettingError(f"weight = {weight} of a reference must be positive")
     start = time.perf_counter()
     if has_closed_form(problem):
         answer = _closed_form(problem, weight, seed)
-    elif len(problem.layers) == 1:
-        answer = _weighted(problem, weight, seed) or _gold_standard(
-            problem, weight, seed, chains, num_warmup, num_draws
-        )
     else:
-        answer = _none(problem, weight, seed)
+        is_layer = len(problem.layers) == 1
+        usual = LENGTH_OF_LAYER if is_layer else LENGTH_OF_NETWORK
+        length = usual[0] if num_warmup is None else num_warmup, usual[1] if num_draws is None else num_draws
+        weighted = _weighted(problem, weight, seed) if is_layer else None
+        answer = weighted or _gold_standard(problem, weight, seed, chains, *length)
     return replace(answer, seconds=time.perf_counter() - start)
 
 
@@ -107,7 +117,7 @@ def _closed_form(problem: Problem, weight: float, seed: int) -> Reference:
     features = problem.test_features.astype(np.float64)
     variance = np.einsum("ni,ij,nj->n", features, posterior.covariance, features)
     return replace(
-        _none(problem, weight, seed),
+        _empty(problem, weight, seed),
         kind="closed_form",
         method="linear-Gaussian posterior in closed form, with independent exact draws",
         is_usable=True,
@@ -129,26 +139,28 @@ def _gold_standard(
     problem: Problem, weight: float, seed: int, chains: int, num_warmup: int, num_draws: int
 ) -> Reference:
     # jax, blackjax and arviz take seconds to import, which the closed form does not need.
-    from implementations.tasks.gold_standard import sample
+    from implementations.tasks import gold_standard, network_gold_standard
 
+    is_layer = len(problem.layers) == 1
+    sample = gold_standard.sample if is_layer else network_gold_standard.sample
     run = sample(problem, weight, seed=seed, chains=chains, num_warmup=num_warmup, num_draws=num_draws)
     probes = np.linspace(0, len(problem.test_targets) - 1, NUM_PROBES).astype(int)
     rhat, ess_bulk, ess_tail = _diagnostics(
         predictions(problem, run.draws, problem.test_features[probes]), run.log_likelihood
     )
     reason = _fault(rhat, run.num_divergences)
+    if reason and not is_layer:
+        reason += f"; {_levels(run)}"
     every = -(-chains * num_draws // MAX_DRAWS)
     mean, sd, mcse = _predictive(problem, run.draws)
-    flat = run.draws.reshape(-1, problem.num_parameters)
-    return replace(
-        _none(problem, weight, seed),
+    sampler = "HMC with a split integrator, whitened" if is_layer else "NUTS, half of the chains from the prior"
+    answer = replace(
+        _empty(problem, weight, seed),
         kind="gold_standard",
-        method=f"blackjax HMC with a split integrator, whitened: {chains} chains of {num_draws} draws "
+        method=f"blackjax {sampler}: {chains} chains of {num_draws} draws "
         f"after {num_warmup}, {run.num_steps} steps per draw, acceptance {run.acceptance:.2f}",
         is_usable=not reason,
         reason=reason,
-        mean=flat.mean(axis=0),
-        covariance=np.cov(flat, rowvar=False),
         draws=run.draws[:, ::every].reshape(-1, problem.num_parameters).astype(np.float32),
         predictive_mean=mean,
         predictive_sd=sd,
@@ -159,6 +171,19 @@ def _gold_standard(
         num_divergences=run.num_divergences,
         versions=_versions("numpy", "jax", "blackjax", "arviz"),
     )
+    if not is_layer:
+        return answer
+    flat = run.draws.reshape(-1, problem.num_parameters)
+    return replace(answer, mean=flat.mean(axis=0), covariance=np.cov(flat, rowvar=False))
+
+
+def _levels(run: "Chains") -> str:
+    """Where each chain of a network stays: those in modes of their own differ by more than their spread."""
+    levels = ", ".join(
+        f"{level:.1f} ({spread:.1f})"
+        for level, spread in zip(run.log_likelihood.mean(axis=1), run.log_likelihood.std(axis=1), strict=True)
+    )
+    return f"mean (sd) of the log likelihood of each chain, those from the trained weights first: {levels}"
 
 
 def _weighted(problem: Problem, weight: float, seed: int) -> Reference | None:
@@ -181,7 +206,7 @@ def _weighted(problem: Problem, weight: float, seed: int) -> Reference | None:
     count = min(len(flat), MAX_DRAWS)
     chosen = np.searchsorted(np.cumsum(weights), (np.arange(count) + 0.5) / count)
     return replace(
-        _none(problem, weight, seed),
+        _empty(problem, weight, seed),
         kind="gold_standard",
         method=f"importance sampling from the Gaussian at the mode: {run.draws.shape[0]} batches of "
         f"{run.draws.shape[1]} draws with its mean and covariance, sd of the log weights {logs.std():.2g}, "
@@ -228,17 +253,18 @@ def _pareto_k(log_weights: np.ndarray) -> float:
     return float(import_arviz().psislw(log_weights)[1])
 
 
-def _none(problem: Problem, weight: float, seed: int) -> Reference:
+def _empty(problem: Problem, weight: float, seed: int) -> Reference:
+    """What is filled in by whoever finds it."""
     nothing = np.zeros(0)
     return Reference(
         task=problem.task,
         task_seed=problem.seed,
         weight=float(weight),
-        kind="none",
+        kind="",
         method="",
         seed=seed,
         is_usable=False,
-        reason="with several stochastic layers the posterior has many equivalent modes: no exact answer is known",
+        reason="",
         mean=nothing,
         covariance=nothing,
         draws=nothing,
@@ -263,8 +289,9 @@ def _predictive(problem: Problem, draws: np.ndarray) -> tuple[np.ndarray, np.nda
     """Over draws (chains, draws, P): mean and sd of the predictions at the test points, and the mean's batch error."""
     parts = []
     batches = min(BATCHES_PER_CHAIN, draws.shape[1])
-    # Some 50 MB of predictions at a time.
-    chunk = max(1, 6_000_000 // (draws.shape[0] * draws.shape[1] * problem.num_outputs))
+    # Some 50 MB at a time, of predictions or of the widest layer's units.
+    width = max(columns for _, columns in problem.layers)
+    chunk = max(1, 6_000_000 // (draws.shape[0] * draws.shape[1] * width))
     for start in range(0, len(problem.test_features), chunk):
         values = predictions(problem, draws, problem.test_features[start : start + chunk])
         batch_means = np.concatenate([part.mean(axis=1) for part in np.array_split(values, batches, axis=1)])

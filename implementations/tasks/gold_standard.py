@@ -21,7 +21,7 @@ from jax import Array
 
 from implementations.tasks.geometry import START_SPREAD, mean_curvature, preconditioner_factor
 from implementations.tasks.mode import find_mode
-from implementations.tasks.problem import Problem
+from implementations.tasks.problem import Problem, split_parameters
 
 QUARTER_TURN = np.pi / 2
 #: Steps a quarter turn at the most, so that a target this sampler does not suit ends in a bad R-hat and not in a hang.
@@ -157,13 +157,23 @@ def slices(problem: Problem) -> Points:
     return jnp.asarray(features), jnp.asarray(targets)
 
 
+def inputs_of_last(hidden_layers: list[Array], features: Array) -> Array:
+    """[1, h] before the last layer (units + 1, points), of features (inputs + 1, points)."""
+    hidden = features
+    for matrix in hidden_layers:
+        # The 1 is that of the data, and so 0 where zeros fill a slice.
+        hidden = jnp.concatenate([features[:1], jnp.tanh(matrix.T @ hidden)])
+    return hidden
+
+
 def log_likelihood_of(problem: Problem, weight: float, points: Points) -> Callable[[Array], Array]:
     """theta -> -(w/N) sum_j l_j(theta), up to a constant; value and gradient come out of one pass over the data."""
     scale = weight / problem.num_points
 
     def slice_loss(parameters: Array, features: Array, targets: Array) -> Array:
         # Outputs by points: the long axis last is the faster layout.
-        outputs = parameters.reshape(problem.layers[0]).T @ features
+        *hidden_layers, last = split_parameters(parameters, problem.layers)
+        outputs = last.T @ inputs_of_last(hidden_layers, features)
         if problem.likelihood == "gaussian":
             return scale * jnp.square(outputs[0] - targets).sum() / (2 * problem.noise_sd**2)
         if problem.likelihood == "bernoulli":

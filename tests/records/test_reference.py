@@ -8,11 +8,20 @@ import pytest
 from scipy import signal
 
 from implementations.infrastructure.errors import SettingError
+from implementations.tasks import network_gold_standard
 from implementations.tasks.exact import gaussian_posterior
+from implementations.tasks.gold_standard import Chains
 from implementations.tasks.mode import find_mode
+from implementations.tasks.problem import Problem
 from metrics.convergence import import_arviz
 from records import reference as module
 from records.reference import Reference, predictions, reference
+from tests.implementations.networks import tiny_network_problem
+
+
+@pytest.fixture(scope="module")
+def tiny_network() -> Problem:
+    return tiny_network_problem()
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +43,40 @@ def test_a_linear_gaussian_problem_gets_its_closed_form(problem) -> None:
     np.testing.assert_allclose(np.cov(whitened), np.eye(21), atol=5 * np.sqrt(2 / 2000))
 
 
-def test_several_stochastic_layers_get_none_with_the_reason(problem, tmp_path) -> None:
-    answer = reference(problem("regression", stochastic="all"), 10.0)
-    assert (answer.kind, answer.is_usable) == ("none", False)
-    assert "several stochastic layers" in answer.reason and "no exact answer" in answer.reason
-    assert answer.draws.size == answer.mean.size == answer.predictive_mean.size == 0
+def chains_of(levels: list[float], num_draws: int = 500) -> Chains:
+    """Chains of the tiny network around the given last biases, and log likelihoods with them."""
+    random = np.random.default_rng(0)
+    draws = 0.1 * random.standard_normal((len(levels), num_draws, 7))
+    draws[:, :, 4] += np.array(levels)[:, None]
+    return Chains(draws, draws[:, :, 4] - 20, num_divergences=0, acceptance=0.8, num_steps=31)
+
+
+def test_a_network_is_compared_by_its_predictions_alone(tiny_network, monkeypatch, tmp_path) -> None:
+    run = chains_of([0.0, 0.0, 0.0, 0.0])
+    monkeypatch.setattr(network_gold_standard, "sample", lambda *_, **given: lengths.append(given) or run)
+    lengths: list[dict] = []
+    answer = reference(tiny_network, 5.0)
+    assert (answer.kind, answer.is_usable, answer.reason) == ("gold_standard", True, "")
+    assert (
+        "blackjax NUTS, half of the chains from the prior: 4 chains of 750 draws after 300, 31 steps" in answer.method
+    )
+    assert lengths[0] == {"seed": 0, "chains": 4, "num_warmup": 300, "num_draws": 750}
+    assert answer.mean.size == answer.covariance.size == 0 and answer.draws.shape[1] == 7
+    # By hand: f = b + v tanh(W x).
+    hidden = np.tanh(tiny_network.test_features @ run.draws[..., :4].reshape(4, 500, 2, 2))
+    outputs = run.draws[..., 4, None] + np.einsum("cdnh,cdh->cdn", hidden, run.draws[..., 5:])
+    np.testing.assert_allclose(answer.predictive_mean[:, 0], outputs.mean(axis=(0, 1)))
+    np.testing.assert_allclose(answer.predictive_sd[:, 0], outputs.std(axis=(0, 1)))
     answer.save(tmp_path / "reference.npz")
-    assert Reference.load(tmp_path / "reference.npz").kind == "none"
+    assert Reference.load(tmp_path / "reference.npz").mean.size == 0
+
+
+def test_chains_that_stay_in_modes_of_their_own_are_kept_but_marked(tiny_network, monkeypatch) -> None:
+    monkeypatch.setattr(network_gold_standard, "sample", lambda *_, **__: chains_of([0.0, 0.0, 0.0, 3.0]))
+    answer = reference(tiny_network, 5.0)
+    assert answer.kind == "gold_standard" and not answer.is_usable and answer.predictive_mean.shape == (9, 1)
+    assert answer.reason.startswith("R-hat ") and "is above 1.01" in answer.reason
+    assert answer.reason.endswith("first: -20.0 (0.1), -20.0 (0.1), -20.0 (0.1), -17.0 (0.1)")
 
 
 def test_a_gold_standard_passes_its_gate_and_keeps_its_provenance(digits_reference) -> None:

@@ -13,6 +13,7 @@ from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import Problem, network_outputs
 from records.columns import COLUMNS
 from records.reference import reference
+from tests.implementations.networks import tiny_network_problem
 from workflows.evaluation import evaluate
 
 #: Of the numbers below, with 4,000 independent draws.
@@ -110,6 +111,29 @@ def test_a_reference_that_failed_or_is_not_to_be_trusted_leaves_its_metrics_out_
         )
         assert "sd_ratio" not in metrics
         assert metrics["rmse"] > 0
+
+
+def test_a_network_is_judged_by_its_predictions_and_not_by_its_parameters():
+    """A hidden unit turned over, with the weights after it, is the same function."""
+    network = tiny_network_problem()
+    draws = (network.map + 0.1 * np.random.default_rng(0).normal(size=(CHAINS, 100, 7))).astype(np.float32)
+    turned = draws.copy()
+    turned[..., [0, 2, 5]] *= -1
+    outputs = network_outputs(draws.astype(float), network.test_features, network.layers)
+    answer = replace(
+        reference(prepare("linear", 0), 100.0),
+        kind="gold_standard",
+        mean=np.zeros(0),
+        covariance=np.zeros(0),
+        draws=draws.reshape(-1, 7),
+        predictive_mean=outputs.mean(axis=(0, 1)),
+        predictive_sd=outputs.std(axis=(0, 1)),
+        predictive_mcse=np.zeros((9, 1)),
+        ess_bulk=400.0,
+    )
+    metrics, _ = evaluate(network, record_of(network), {"draws": turned}, answer)
+    assert metrics["sd_ratio"] == pytest.approx(1, abs=1e-4) and metrics["mean_error"] == pytest.approx(0, abs=1e-4)
+    assert "sliced_w2" not in metrics and metrics["reference_usable"]
 
 
 def test_the_audit_of_a_method_that_always_accepts_reports_only_what_its_moves_deserved(linear, exact_draws):
