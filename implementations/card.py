@@ -11,6 +11,7 @@ from implementations.infrastructure.errors import SettingError, unknown
 from implementations.kernel import Build
 from implementations.settings import (
     AUTO,
+    LADDER,
     PRECONDITIONER,
     RUN_SETTINGS,
     SETTINGS,
@@ -83,7 +84,7 @@ class Card:
             if name not in self.settings:
                 raise SettingError(f"own_settings lacks {name!r}, which every method has")
         for name in TUNED:
-            if name in self.settings and self.settings[name].default == AUTO:
+            if name in self.settings and self.settings[name].default in (AUTO, LADDER):
                 raise SettingError(f"{name} needs a number as its default, where a pilot run begins")
         if ("decay" in self.settings) != ("decay_start" in self.settings):
             raise SettingError("own_settings has one of 'decay' and 'decay_start'; a schedule needs both")

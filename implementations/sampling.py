@@ -14,9 +14,10 @@ from implementations.backends import Costs, Draws, Sampler, build_sampler, use_o
 from implementations.card import Card
 from implementations.cautions import cautions
 from implementations.inputs import Skipped, anchor_of, start_of
+from implementations.ladder import climb
 from implementations.methods import find_method
 from implementations.schedule import Chunk, chunks, draw_steps
-from implementations.settings import Settings
+from implementations.settings import LADDER, Settings
 from implementations.tasks.problem import Problem
 from implementations.tuning import tune
 
@@ -180,11 +181,12 @@ def _with_numbers(
     problem: Problem, card: Card, settings: Settings, backend: str, seed: int, progress: Progress
 ) -> Settings:
     """The settings with numbers for what is ``auto``: those that a pilot run finds now, or found before."""
-    if not settings.automatic:
+    is_climbed = settings.step_size == LADDER
+    if not (settings.automatic or is_climbed):
         return settings
     if progress.tuning is None:
         with progress.clock("tuning"):
-            tuned = tune(problem, card, settings, backend, seed)
+            tuned = (climb if is_climbed else tune)(problem, card, settings, backend, seed)
         progress.tuning = tuned.record()
         progress.seconds["tuning"] -= tuned.compile_seconds
         progress.seconds["compile"] += tuned.compile_seconds

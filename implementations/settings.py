@@ -21,6 +21,8 @@ DTYPES = {"float32": "single precision", "float64": "double precision"}
 
 #: In place of a number: it is found by a pilot run (implementations.tuning).
 AUTO = "auto"
+#: The same of a step size, on one budget for every method (implementations.ladder).
+LADDER = "ladder"
 TUNED = ("step_size", "num_batches")
 #: Fewer steps than this tell nothing of an acceptance.
 LEAST_TUNING = 100
@@ -129,10 +131,13 @@ NUM_BATCHES = Setting(
 )
 STEP_SIZE = Setting(
     "step_size",
-    "eta of drift eta grad U and noise sqrt(2 eta), in every method; auto: by acceptance and noise",
+    "eta of drift eta grad U and noise sqrt(2 eta), in every method; auto or ladder: by a pilot run",
     float,
     is_positive=True,
-    choices={AUTO: "the largest that acceptance and noise allow, by a pilot run as long as the warm-up"},
+    choices={
+        AUTO: "the largest that acceptance and noise allow, by a pilot run as long as the warm-up",
+        LADDER: "the most effective of a ladder of steps, by pilots on the same budget for every method",
+    },
 )
 WEIGHT = Setting(
     "weight",
@@ -181,7 +186,7 @@ SETTINGS: dict[str, Setting] = {
 class Settings:
     """All settings of a run, checked; None where the method has no such setting."""
 
-    #: A number, or AUTO until a pilot run has found one; so is ``num_batches``.
+    #: A number, or AUTO or LADDER until a pilot run has found one; so is ``num_batches``, but for the ladder.
     step_size: Any
     weight: str | float
     preconditioner: str
@@ -275,6 +280,8 @@ def _check_together(settings: Settings, problem: Sized) -> None:
         raise SettingError(
             f"{settings.automatic[0]} = 'auto' goes by the noise, of which one point tells nothing; raise batch_size"
         )
+    if settings.automatic and settings.step_size == LADDER:
+        raise SettingError("num_batches = 'auto' goes with step_size = 'auto' or a number, not with 'ladder'")
     if settings.automatic and settings.num_warmup < LEAST_TUNING:
         raise SettingError(
             f"{settings.automatic[0]} = 'auto' is found by a pilot run as long as the warm-up, and num_warmup = "

@@ -56,8 +56,9 @@ class Tuned:
     #: The settings that were ``auto``.
     chosen: dict[str, float | int]
     why: str
-    acceptance: float
-    best_acceptance: float
+    acceptance: float | None
+    #: None where the step was found by a ladder.
+    best_acceptance: float | None
     #: Median of the pilot's variances, and what the bias budget allows; None for a method without noise.
     variance: float | None
     largest_variance: float | None
@@ -70,11 +71,13 @@ class Tuned:
     compile_cpu_seconds: float
     #: What stands in the way of the aims, and what would help.
     warning: str | None = None
+    #: What was found at each step of a ladder (implementations.ladder).
+    rungs: list[dict[str, Any]] = field(default_factory=list)
 
     def record(self) -> dict[str, Any]:
         """In plain values, without the settings of the run that it belongs to."""
-        apart = ("settings", "compile_seconds", "compile_cpu_seconds")
-        return {name: value for name, value in asdict(self).items() if name not in apart}
+        dropped = {"settings", "compile_seconds", "compile_cpu_seconds", *(() if self.rungs else ("rungs",))}
+        return {name: value for name, value in asdict(self).items() if name not in dropped}
 
 
 class Seen(NamedTuple):
@@ -91,7 +94,7 @@ def tune(problem: Problem, card: Card, settings: Settings, backend: str, seed: i
     Without a budget the pilot makes as many steps as the warm-up has. Raises Skipped, and SettingError for a budget
     that is too small.
     """
-    pilot = Pilot(problem, card, backend, _seed(seed), budget)
+    pilot = Pilot(problem, card, backend, pilot_seed(seed), budget)
     defaults = {name: card.settings[name].default_for(problem.num_parameters) for name in settings.automatic}
     start, is_stepped, warning = replace(settings, **defaults), "step_size" in settings.automatic, None
     if "num_batches" in settings.automatic:
@@ -205,8 +208,8 @@ class Pilot:
         return math.inf if self.budget is None else self.budget - self.num_evaluations
 
 
-def _seed(seed: int) -> int:
-    """That of the pilot: its own, and fixed by the run's."""
+def pilot_seed(seed: int) -> int:
+    """That of a pilot: its own, and fixed by the run's."""
     return int(np.random.SeedSequence([seed, STREAM]).generate_state(1)[0] // 2)
 
 

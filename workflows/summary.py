@@ -9,7 +9,7 @@ from typing import Any
 from implementations.backends import BACKENDS
 from implementations.finished import read_record
 from implementations.infrastructure.files import Damaged
-from implementations.settings import AUTO, SETTINGS
+from implementations.settings import AUTO, LADDER, SETTINGS
 from records.columns import COLUMNS
 from records.layout import plain, read_outcome, run_folder
 from records.methods import columns_of
@@ -55,7 +55,7 @@ def _row(study: str, run: Run, folder: Path) -> Row:
         "backend": run.backend,
         "seed": run.seed,
         # What a pilot run chooses is not known before it.
-        **{name: None if value == AUTO else value for name, value in settings.items() if name in SETTINGS},
+        **{name: None if value in (AUTO, LADDER) else value for name, value in settings.items() if name in SETTINGS},
         "own_settings": ", ".join(f"{name}={plain(value)}" for name, value in run.settings.own) or None,
         "weight": plain(settings["weight"]),
         "device": BACKENDS[run.backend][1],

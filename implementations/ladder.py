@@ -1,0 +1,267 @@
+"""Tuning on one budget for every method: ``step_size: ladder`` tries a ladder of steps by pilots of equal evaluations.
+
+Rungs are factors of 2 around the method's own default. Each gets the same number of evaluations of single points, and
+the step is the one with
+
+    most effective draws of the slowest prediction per evaluation, among those whose temperature is within the bound.
+
+The temperature (E[(theta - c) · grad U] / P, Wenzel et al. 2020) is 1 for draws of the target, whatever it is and for
+any fixed c: an integral by parts. Of a Gaussian target it is the mean ratio of variances, and a step too large for a
+method that is not exact raises it. It needs no reference, and a mini-batch that the chain has not seen estimates it
+without bias.
+
+Pilots have random numbers and start points of their own, fixed by the run's seed, and are thrown away.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from implementations.backends import Draws, Sampler, build_sampler
+from implementations.card import Card
+from implementations.schedule import chunks, draw_steps
+from implementations.settings import Settings
+from implementations.tasks.derivatives import loss_and_gradient
+from implementations.tasks.geometry import start_points
+from implementations.tasks.likelihoods import find_likelihood
+from implementations.tasks.problem import Problem, network_outputs
+from implementations.tuning import Tuned, ladder, pilot_seed
+
+#: The budget: so many passes over the data by every chain, and on few data so many evaluations in all.
+NUM_PASSES, LEAST_BUDGET = 200, 4_000_000
+#: Exponents of 2, the default first; where the budget does not reach for all, the first of them.
+RUNGS = (0, 1, -1, 2, -2, 3, -3)
+#: A rung of fewer steps tells nothing.
+LEAST_STEPS = 40
+#: More than these tell no more.
+MOST_STEPS = 20_000
+#: Steps that tell what a step costs.
+NUM_PROBED = 5
+#: Draws of a chain that a rung leaves, about; the first half of them is dropped.
+NUM_DRAWS = 400
+#: What the temperature of a tuned chain may be off by: the sd by half of it, 5 per cent.
+TEMPERATURE_BOUND = 0.1
+#: Draws whose gradient is estimated, and the points of each estimate.
+NUM_GRADIENTS, GRADIENT_POINTS = 64, 2000
+#: Training points whose predictions are followed.
+NUM_PROBES = 20
+
+
+@dataclass(frozen=True)
+class Rung:
+    """What the pilot of one step size found."""
+
+    step_size: float
+    #: Effective draws of the slowest prediction, per evaluation; 0 where a chain became non-finite.
+    efficiency: float = 0.0
+    #: None where there is none.
+    temperature: float | None = None
+    temperature_error: float = 0.0
+    acceptance: float | None = None
+
+    @property
+    def is_within_bound(self) -> bool:
+        """Is no deviation beyond the bound resolved?"""
+        if self.temperature is None or self.efficiency == 0:
+            return False
+        return abs(self.temperature - 1) - 2 * self.temperature_error <= TEMPERATURE_BOUND
+
+
+def budget_of(problem: Problem, chains: int) -> int:
+    """Evaluations that tuning may take, the same for every method on a problem."""
+    return max(LEAST_BUDGET, NUM_PASSES * problem.num_points * chains)
+
+
+def climb(problem: Problem, card: Card, settings: Settings, backend: str, seed: int) -> Tuned:
+    """The best step of the ladder. Raises Skipped."""
+    own_seed, budget = pilot_seed(seed), budget_of(problem, settings.chains)
+    default = card.settings["step_size"].default_for(problem.num_parameters)
+    pilot = Pilot(problem, card, replace(settings, step_size=default), backend, own_seed)
+    steps = [default * 2.0**exponent for exponent in RUNGS]
+    steps = [step for step in steps if step <= card.settings["step_size"].maximum]
+    rungs = pilot.rungs(steps, budget)
+    if rungs:
+        best, warning = choose(rungs)
+    else:
+        best, warning = Rung(default), f"{budget} evaluations are too few for a ladder of steps; the default stays"
+    return Tuned(
+        settings=replace(settings, step_size=best.step_size),
+        chosen={"step_size": best.step_size},
+        why=_why(best, len(rungs)),
+        acceptance=best.acceptance,
+        best_acceptance=None,
+        variance=None,
+        largest_variance=None,
+        num_steps=pilot.num_steps,
+        num_likelihoods=pilot.num_likelihoods,
+        num_gradients=pilot.num_gradients,
+        budget=budget,
+        compile_seconds=pilot.compile_seconds,
+        compile_cpu_seconds=pilot.compile_cpu_seconds,
+        warning=warning,
+        rungs=[vars(rung) for rung in rungs],
+    )
+
+
+def choose(rungs: list[Rung]) -> tuple[Rung, str | None]:
+    """The rung with most effective draws per evaluation within the bound; where none is, the smallest step."""
+    within = [rung for rung in rungs if rung.is_within_bound]
+    if within:
+        return max(within, key=lambda rung: rung.efficiency), None
+    return rungs[0], f"no step of the ladder has a temperature within {TEMPERATURE_BOUND:g} of 1; the smallest is taken"
+
+
+@dataclass
+class Pilot:
+    """Short chains of one method at several steps; what they have cost so far."""
+
+    problem: Problem
+    card: Card
+    settings: Settings
+    backend: str
+    seed: int
+    num_steps: int = 0
+    num_likelihoods: int = 0
+    num_gradients: int = 0
+    compile_seconds: float = 0.0
+    compile_cpu_seconds: float = 0.0
+
+    @property
+    def num_evaluations(self) -> int:
+        return self.num_likelihoods + self.num_gradients
+
+    def rungs(self, steps: Sequence[float], budget: int) -> list[Rung]:
+        """As many of the steps as there is budget for, each with the same share of it; none where that is one or none.
+
+        A step costs what the rungs below foretell: tests that ask for more data cost more at larger steps.
+        """
+        costs = [self._probed_cost()]
+        of_temperature = NUM_GRADIENTS * min(self.problem.num_points, GRADIENT_POINTS)
+        left = budget - self.num_evaluations
+        count = min(len(steps), int(left / (LEAST_STEPS * costs[0] + of_temperature)))
+        rungs: list[Rung] = []
+        for step_size in sorted(steps[:count]) if count > 1 else ():
+            foretold = costs[-1] * max(1.0, costs[-1] / costs[-2]) if len(costs) > 2 else costs[-1]
+            affordable = (left / count - of_temperature) / foretold
+            if affordable < LEAST_STEPS:
+                break
+            # Few lengths, so that seeds share compiled code.
+            num_steps = max(length for length in ladder(1, MOST_STEPS) if length <= affordable)
+            before = self.num_evaluations
+            draws, acceptance = self._run(step_size, num_steps)
+            costs.append(max(1.0, (self.num_evaluations - before) / num_steps))
+            rungs.append(self._rung(step_size, draws, acceptance, self.num_evaluations - before))
+        return rungs
+
+    def _rung(self, step_size: float, draws: np.ndarray, acceptance: float, num_evaluations: int) -> Rung:
+        if not np.isfinite(draws).all():
+            return Rung(step_size)
+        early, late = np.split(draws.astype(np.float64), [draws.shape[1] // 2], axis=1)
+        # The dropped half has taken evaluations too, at every rung.
+        efficiency = slowest(predictions(self.problem, late)) / max(num_evaluations, 1)
+        return Rung(step_size, efficiency, *self._temperature(late, early.mean(axis=(0, 1))), acceptance)
+
+    def _probed_cost(self) -> float:
+        """Evaluations of a step of all chains at the default step size, by the code that the run itself will need."""
+        sampler = build_sampler(self.backend, self.problem, self.card, self.settings)
+        self._advance(sampler, self._started(sampler), NUM_PROBED)
+        return max(1.0, self.num_evaluations / NUM_PROBED)
+
+    def _run(self, step_size: float, num_steps: int) -> tuple[np.ndarray, float]:
+        """Draws (chains, draws, P) of chains that begin as wide as the target, and their acceptance."""
+        thin = max(1, num_steps // NUM_DRAWS)
+        own = tuple((name, 1 if name == "num_cycles" else value) for name, value in self.settings.own)
+        length = num_steps - num_steps % thin
+        settings = replace(self.settings, num_steps=length, num_warmup=0, thin=thin, own=own)
+        sampler = build_sampler(self.backend, self.problem, self.card, settings).at_step_size(step_size)
+        carry, parts = self._started(sampler), []
+        for chunk in chunks(settings):
+            carry, draws = self._advance(sampler, carry, chunk.num_steps)
+            parts.append(draws)
+        positions = np.concatenate([part.positions for part in parts], axis=1)[:, draw_steps(settings)[1]]
+        return positions, float(np.mean(np.concatenate([part.acceptance for part in parts], axis=1)))
+
+    def _started(self, sampler: Sampler) -> Any:
+        """A carry of chains that begin as wide as the target: pilots are too short to forget a wider start."""
+        weight, chains = self.settings.target_weight(self.problem.num_points), self.settings.chains
+        carry = sampler.start(start_points(self.problem, weight, chains, self.seed, spread=1.0), self.seed)
+        started, cpu_started = time.perf_counter(), time.process_time()
+        sampler.compile(carry)
+        self.compile_seconds += time.perf_counter() - started
+        self.compile_cpu_seconds += time.process_time() - cpu_started
+        return carry
+
+    def _advance(self, sampler: Sampler, carry: Any, num_steps: int) -> tuple[Any, Draws]:
+        carry, draws, costs = sampler.advance(carry, num_steps)
+        self.num_steps += num_steps
+        self.num_likelihoods += int(costs.num_likelihoods.sum())
+        self.num_gradients += int(costs.num_gradients.sum())
+        return carry, draws
+
+    def _temperature(self, draws: np.ndarray, centre: np.ndarray) -> tuple[float, float]:
+        """Mean over draws (chains, draws, P) of (theta - c) · g / P, g of fresh points; and its error by chains."""
+        chains, num_draws, num_parameters = draws.shape
+        random = np.random.default_rng(self.seed)
+        chosen = np.linspace(0, num_draws - 1, min(num_draws, NUM_GRADIENTS // chains)).astype(int)
+        values = np.array(
+            [[(draw - centre) @ gradient for draw, gradient in self._gradients(one[chosen], random)] for one in draws]
+        )
+        self.num_gradients += values.size * min(self.problem.num_points, GRADIENT_POINTS)
+        means = values.mean(axis=1) / num_parameters
+        return float(means.mean()), float(means.std(ddof=1) / math.sqrt(chains)) if chains > 1 else 0.0
+
+    def _gradients(self, draws: np.ndarray, random: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Each draw with an unbiased estimate of the gradient of U_w there."""
+        problem, scale = self.problem, self.problem.prior_scale
+        weight = self.settings.target_weight(problem.num_points)
+        for draw in draws:
+            points = random.integers(problem.num_points, size=min(problem.num_points, GRADIENT_POINTS))
+            some = replace(problem, features=problem.features[points], targets=problem.targets[points])
+            of_prior = np.sign(draw) / scale if problem.prior == "laplace" else draw / scale**2
+            yield draw, loss_and_gradient(some, draw, weight)[1] + of_prior
+
+
+def predictions(problem: Problem, draws: np.ndarray) -> np.ndarray:
+    """f or the class probabilities at some training points, as traces (chains, draws, quantities)."""
+    probes = np.linspace(0, problem.num_points - 1, min(problem.num_points, NUM_PROBES)).astype(int)
+    outputs = network_outputs(draws, problem.features[probes].astype(np.float64), problem.layers)
+    return find_likelihood(problem.likelihood).predictions(outputs).reshape(*draws.shape[:2], -1)
+
+
+def slowest(traces: np.ndarray) -> float:
+    """The smallest effective sample size of traces (chains, draws, quantities)."""
+    return min(effective_size(traces[..., number]) for number in range(traces.shape[-1]))
+
+
+def effective_size(trace: np.ndarray) -> float:
+    """Of chains (chains, draws): Gelman et al. (2013), section 11.5, with Geyer's (1992) initial positive sequence.
+
+    0 where nothing moves.
+    """
+    chains, num_draws = trace.shape
+    centred = trace - trace.mean(axis=1, keepdims=True)
+    spectrum = np.fft.rfft(centred, 2 * num_draws, axis=1)
+    covariances = np.fft.irfft(np.abs(spectrum) ** 2, axis=1)[:, :num_draws].mean(axis=0) / num_draws
+    within = covariances[0] * num_draws / (num_draws - 1)
+    total = covariances[0] + (trace.mean(axis=1).var(ddof=1) if chains > 1 else 0.0)
+    if not total > 0 or not within > 0:
+        return 0.0
+    correlations = 1 - (within - covariances) / total
+    pairs = correlations[: num_draws // 2 * 2].reshape(-1, 2).sum(axis=1)
+    end = int(np.argmax(pairs <= 0)) if (pairs <= 0).any() else len(pairs)
+    # The first pair holds lag 0, which is 1.
+    time_scale = max(2 * pairs[:end].sum() - 1, 1 / math.log10(chains * num_draws + 10))
+    return chains * num_draws / time_scale
+
+
+def _why(best: Rung, count: int) -> str:
+    if best.temperature is None:
+        return f"{count} steps tried"
+    return (
+        f"{1e6 * best.efficiency:.3g} effective draws of the slowest prediction per million evaluations, "
+        f"temperature {best.temperature:.2f}, {count} steps tried"
+    )

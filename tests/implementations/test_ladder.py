@@ -1,0 +1,143 @@
+"""The ladder of steps: its parts against closed forms, its budget, and the run that it belongs to."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import signal
+
+from implementations import ladder
+from implementations.infrastructure.errors import SettingError
+from implementations.ladder import Pilot, Rung, budget_of, choose, climb, effective_size, slowest
+from implementations.methods import METHODS, resolve
+from implementations.sampling import sample
+from implementations.settings import Size
+from implementations.tasks.exact import gaussian_posterior
+from tests.implementations.networks import tiny_network_problem
+
+GIVEN = {"num_steps": 400, "num_warmup": 100, "thin": 10, "step_size": "ladder", "weight": 20}
+BUDGET = 200_000
+
+
+@pytest.fixture
+def small_budget(monkeypatch):
+    monkeypatch.setattr(ladder, "LEAST_BUDGET", BUDGET)
+
+
+def climbed(problem, method, **given):
+    return climb(problem, METHODS[method], resolve(method, GIVEN | given, problem), "torch-cpu", 0)
+
+
+class TestTheSizeOfASample:
+    @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+    def test_it_is_that_of_an_autoregression(self, correlation):
+        """n (1 - r) / (1 + r)."""
+        noise = np.random.default_rng(0).standard_normal((4, 21_000))
+        trace = signal.lfilter([1], [1, -correlation], noise, axis=1)[:, 1000:]
+        # The sum of correlations is cut where noise first takes it below 0.
+        assert effective_size(trace) == pytest.approx(80_000 * (1 - correlation) / (1 + correlation), rel=0.2)
+
+    def test_chains_apart_are_worth_about_one_draw_each(self):
+        trace = np.random.default_rng(0).standard_normal((4, 1000)) + 50.0 * np.arange(4)[:, None]
+        assert effective_size(trace) < 10
+
+    def test_what_stands_still_is_worth_nothing_and_the_slowest_counts(self):
+        moving = np.random.default_rng(0).standard_normal((4, 1000, 1))
+        assert effective_size(np.ones((4, 100))) == 0
+        assert slowest(np.concatenate([moving, np.ones_like(moving)], axis=-1)) == 0 < slowest(moving)
+
+
+class TestTheTemperature:
+    @pytest.mark.parametrize("scale", [1.0, 1.3])
+    def test_it_is_the_mean_ratio_of_variances_of_a_gaussian(self, problem, scale):
+        linear = problem("linear")
+        exact = gaussian_posterior(linear, 20.0)
+        random = np.random.default_rng(1)
+        draws = random.multivariate_normal(exact.mean, scale**2 * exact.covariance, (4, 4000))
+        pilot = Pilot(linear, METHODS["sgld"], resolve("sgld", {"weight": 20}, linear), "torch-cpu", 0)
+        found, error = (np.mean(part) for part in zip(*self._many(pilot, draws, exact.mean), strict=True))
+        # 16 independent estimates of 64 draws in two dimensions.
+        assert found == pytest.approx(scale**2, abs=4 * error / math.sqrt(16)) and error < 0.4
+
+    @staticmethod
+    def _many(pilot, draws, centre):
+        for part in np.array_split(draws, 16, axis=1):
+            yield pilot._temperature(part, centre)
+
+    def test_it_is_one_for_a_network_whatever_its_centre(self):
+        """Draws of the prior, weighed again by the likelihood."""
+        network = tiny_network_problem()
+        random = np.random.default_rng(0)
+        draws = random.standard_normal((100_000, 7))
+        hidden = np.tanh(network.features @ draws[:, :4].reshape(-1, 2, 2))
+        outputs = draws[:, 4, None] + np.einsum("snh,sh->sn", hidden, draws[:, 5:])
+        logs = -2.0 * np.square(outputs - network.targets).mean(axis=1) / (2 * 0.3**2)
+        weights = np.exp(logs - logs.max())
+        chosen = random.choice(len(draws), (8, 2000), p=weights / weights.sum())
+        pilot = Pilot(network, METHODS["sgld"], resolve("sgld", {"weight": 2}, network), "torch-cpu", 0)
+        values = [pilot._temperature(part, np.full(7, 0.5)) for part in np.array_split(draws[chosen], 20, axis=1)]
+        found, error = np.mean(values, axis=0)
+        assert found == pytest.approx(1, abs=4 * error / math.sqrt(20)) and error < 0.2
+
+
+class TestTheChoice:
+    def test_the_most_effective_within_the_bound_is_chosen(self):
+        rungs = [Rung(0.1, 1e-3, 1.0), Rung(0.2, 2e-3, 1.05), Rung(0.4, 4e-3, 1.3), Rung(0.8)]
+        assert choose(rungs) == (rungs[1], None)
+        # A deviation that is not resolved does not count against a step.
+        assert choose([*rungs[:2], Rung(0.4, 4e-3, 1.3, temperature_error=0.11)])[0].step_size == 0.4
+
+    def test_where_none_is_within_it_the_smallest_is_taken_and_said(self):
+        rungs = [Rung(0.1, 1e-3, 1.2), Rung(0.2, 2e-3, 1.4)]
+        best, warning = choose(rungs)
+        assert best is rungs[0] and "no step of the ladder has a temperature within 0.1" in warning
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [("sgld", {"batch_size": 10}), ("pbnn", {"batch_size": 5}), ("full_mh", {}), ("csgld", {"batch_size": 10})],
+)
+def test_every_method_has_the_same_budget_and_keeps_it(problem, small_budget, method, given):
+    found = climbed(problem("linear"), method, **given)
+    assert budget_of(problem("linear"), 4) == BUDGET == found.budget
+    assert 0.4 * BUDGET < found.num_likelihoods + found.num_gradients <= BUDGET
+    steps = [rung["step_size"] for rung in found.rungs]
+    default = METHODS[method].settings["step_size"].default_for(2)
+    assert len(steps) == 7 and np.allclose(np.log2(np.array(steps) / default), np.arange(-3, 4))
+    assert found.chosen["step_size"] in steps and found.warning is None
+
+
+def test_a_step_that_widens_the_target_is_not_chosen(problem, small_budget, monkeypatch):
+    """SGLD at w = N with two points: the noise of its gradient heats it at all but the smallest steps."""
+    monkeypatch.setattr(ladder, "MOST_STEPS", 700)
+    found = climbed(problem("linear"), "sgld", batch_size=2, weight=100)
+    temperatures = [math.inf if rung["temperature"] is None else rung["temperature"] for rung in found.rungs]
+    assert temperatures[-1] > 1.3
+    chosen = next(rung for rung in found.rungs if rung["step_size"] == found.chosen["step_size"])
+    assert chosen["temperature"] - 2 * chosen["temperature_error"] <= 1.1
+
+
+def test_the_run_is_that_of_the_chosen_number_and_a_resumed_one_is_not_tuned_again(problem, small_budget, monkeypatch):
+    linear, given, saved = problem("linear"), GIVEN | {"batch_size": 10}, []
+    found = sample(linear, "sgld", given, "torch-cpu", on_chunk=lambda *seen: saved.append((seen[0], seen[2]())))
+    chosen = found.progress.tuning["chosen"]
+    again = sample(linear, "sgld", given | chosen, "torch-cpu")
+    np.testing.assert_array_equal(found.draws.positions, again.draws.positions)
+    monkeypatch.setattr("implementations.sampling.climb", None)
+    resumed = sample(linear, "sgld", given, "torch-cpu", resume=saved[0])
+    np.testing.assert_array_equal(found.draws.positions, resumed.draws.positions)
+    assert resumed.progress.tuning == found.progress.tuning
+
+
+def test_with_too_little_for_a_ladder_the_default_stays_and_the_run_says_so(problem, monkeypatch):
+    monkeypatch.setattr(ladder, "LEAST_BUDGET", 10_000)
+    monkeypatch.setattr(ladder, "NUM_PASSES", 1)
+    found = climbed(problem("linear"), "full_mh")
+    assert found.chosen["step_size"] == METHODS["full_mh"].settings["step_size"].default_for(2)
+    assert found.warning == "10000 evaluations are too few for a ladder of steps; the default stays"
+    assert found.num_likelihoods <= 10_000 and "rungs" not in found.record()
+
+
+def test_a_ladder_and_automatic_batches_are_refused_together():
+    with pytest.raises(SettingError, match="num_batches = 'auto' goes with step_size = 'auto' or a number"):
+        resolve("pbnn", {"step_size": "ladder", "num_batches": "auto"}, Size("regression", 2000, 21))
