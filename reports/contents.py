@@ -1,19 +1,16 @@
 """Which claims and figures belong to the report of which study."""
 
 from reports.claims import CLAIMS
+from reports.claims.rivals import RIVALS
 from reports.claims.tall import TALL
-from reports.figures import FIGURES, TALL_FIGURES
+from reports.figures import FIGURES, RIVALS_FIGURES, TALL_FIGURES
 from reports.types import IN_PART, NOT_REPRODUCED, REPRODUCED, Contents
 
 PAPER = Contents(CLAIMS, FIGURES)
+_QUESTIONS = ("Questions and verdicts", "question", {REPRODUCED: "yes", IN_PART: "in part", NOT_REPRODUCED: "no"})
 CONTENTS = {
-    "tall": Contents(
-        TALL,
-        TALL_FIGURES,
-        "Questions and verdicts",
-        "question",
-        {REPRODUCED: "yes", IN_PART: "in part", NOT_REPRODUCED: "no"},
-    ),
+    "tall": Contents(TALL, TALL_FIGURES, *_QUESTIONS),
+    "rivals": Contents(RIVALS, RIVALS_FIGURES, *_QUESTIONS, has_leaderboard=True),
 }
 
 

@@ -22,6 +22,7 @@ from reports.contents import contents_of
 from reports.findings import Finding
 from reports.inline_svg import inline_svg
 from reports.judging import family_text
+from reports.leaderboard_table import leaderboard_tables
 from reports.page_tables import (
     benchmarks_table,
     budget_table,
@@ -144,7 +145,10 @@ def page(
         winners=winners_table(found_tables),
         winner_rule=tables.WINNER_RULE,
         missing=found_tables.get("missing", pd.DataFrame()).to_dict("records"),
-        comparisons=[comparison_table(variant, found_tables) for variant in study.variants],
+        comparisons=[
+            *leaderboard_tables(found_tables),
+            *(comparison_table(variant, found_tables) for variant in study.variants),
+        ],
         differences=[
             differences_table(variant, found_tables)
             for variant in study.variants

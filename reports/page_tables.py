@@ -78,13 +78,13 @@ def _given_cell(value: Any) -> Cell:
     return replace(_number_cell(value), text=format_number(value) if value is None else format_given(float(value)))
 
 
-def _estimate_cell(row: Mapping[Any, Any], name: str, style: str = "") -> Cell:
+def estimate_cell(row: Mapping[Any, Any], name: str, style: str = "") -> Cell:
     values = [row.get(name), row.get(f"{name}_low"), row.get(f"{name}_high")]
     mean, low, high = (None if value is None or math.isnan(value) else float(value) for value in values)
     return Cell(*estimate_parts(Estimate(mean, low, high, 0, 0)), mean, style)
 
 
-def _method_cell(row: Mapping[Any, Any]) -> Cell:
+def method_cell(row: Mapping[Any, Any]) -> Cell:
     return Cell(method_name(row["method"]), row.get("setting", ""), style=f"method method-{row['method']}")
 
 
@@ -108,7 +108,7 @@ def comparison_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
             style=warning,
         )
         cells = [
-            _method_cell(row),
+            method_cell(row),
             Cell(row["backend"]),
             _given_cell(row.get("target_weight")),
             converged,
@@ -116,7 +116,7 @@ def comparison_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
         ]
         for name in shown:
             is_unresolved = row.get(f"{name}_resolved") == 0
-            cells.append(_estimate_cell(row, name, "unresolved" if is_unresolved else ""))
+            cells.append(estimate_cell(row, name, "unresolved" if is_unresolved else ""))
         rows.append(cells)
     headings = ["method", "backend", "w", "converged", "R-hat"]
     meanings = {
@@ -157,11 +157,11 @@ def differences_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
     baselines = ", ".join(dict.fromkeys(frame["baseline"]))
     rows = []
     for row in frame.to_dict("records"):
-        cells = [_method_cell(row), Cell(row["backend"])]
+        cells = [method_cell(row), Cell(row["backend"])]
         for name in shown:
             low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
             is_resolved = low is not None and high is not None and (low > 0 or high < 0)
-            cells.append(_estimate_cell(row, name, "" if is_resolved else "unresolved"))
+            cells.append(estimate_cell(row, name, "" if is_resolved else "unresolved"))
         rows.append(cells)
     return Table(
         f"differences-{variant}",
@@ -199,8 +199,8 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
                 f"{format_number(row['lead_low'])} to {format_number(row['lead_high'])}" if has_interval else "one seed"
             )
             lead = Cell(rival, ends, row["lead"], "" if row["is_clear"] else "unresolved")
-        winner = _method_cell(row | {"setting": ", ".join(filter(None, [row["backend"], row["setting"]]))})
-        rows.append([*start, winner, _estimate_cell(row, "value"), bias, lead, *entrants])
+        winner = method_cell(row | {"setting": ", ".join(filter(None, [row["backend"], row["setting"]]))})
+        rows.append([*start, winner, estimate_cell(row, "value"), bias, lead, *entrants])
     return Table(
         "winners",
         "Most effective draws for their cost, among those that are right",
@@ -220,7 +220,7 @@ def coverage_table(frame: pd.DataFrame) -> Table:
     rows = [
         [
             Cell(row["task"]),
-            _method_cell(row),
+            method_cell(row),
             Cell(row["backend"]),
             *(_number_cell(row[name], "warn" if name in problems and row[name] else "") for name in names),
         ]

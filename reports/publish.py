@@ -22,7 +22,7 @@ FILES = ("report.html", "claims.json", "figures.json", "summary.csv")
 #: What README and documentation show.
 README_FIGURES = ("figure1_linear", "figure3_reliability", "targets", "bias_evaluations")
 #: The same of studies other than the paper's.
-FIGURES_OF = {"tall": ("cost_of_a_draw", "bias_cost", "regime_map")}
+FIGURES_OF = {"tall": ("cost_of_a_draw", "bias_cost", "regime_map"), "rivals": ("frontier",)}
 #: Every clone carries it, so it stays small.
 MAX_BYTES = 8 * 2**20
 

@@ -16,6 +16,7 @@ from reports.contents import contents_of
 from reports.figures import SPEED_FIGURES
 from reports.findings import findings
 from reports.judging import format_error, judge_claims
+from reports.leaderboard import leaderboards
 from reports.page import anchors_of, origin, page
 from reports.run_page import FOLDER, run_pages
 from reports.style import theme
@@ -45,6 +46,8 @@ def render(
     pictures = {f"{figure.spec.name}.{kind}": getattr(figure, kind) for figure in all_drawn for kind in ("png", "svg")}
     _write_folder(out / "figures", {name: content for name, content in pictures.items() if content})
     found_tables = tables.all_tables(study)
+    if contents_of(study.name).has_leaderboard:
+        found_tables |= leaderboards(study)
     if speed.benchmarks:
         found_tables["benchmarks"] = tables.benchmarks(speed.benchmarks)
     csv_files = {f"{name}.csv": tables.to_csv(table).encode() for name, table in found_tables.items()}

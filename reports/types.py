@@ -131,6 +131,8 @@ class Contents:
     noun: str = "claim"
     #: What outcomes are called, where not by their names.
     words: Mapping[str, str] = field(default_factory=dict)
+    #: Does every method of the suite stand on a leaderboard of each target?
+    has_leaderboard: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from records.columns import COLUMNS, DERIVED, Column
 from reports.benchmarks import HEADINGS, Benchmarks, is_met, load, words
 from reports.claims import CLAIMS
 from workflows.markdown import fenced, table, text
+from workflows.winners import winners_table
 
 #: Commands by what they are for. Other packages' are known by name: imports point one way.
 COMMANDS = {
@@ -170,4 +171,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "choices": choices_table,
     "tasks": tasks_table,
     "performance": lambda: performance(load()),
+    "winners": winners_table,
 }

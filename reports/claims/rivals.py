@@ -1,0 +1,109 @@
+"""All methods on the same targets: do those that claim to be exact keep it, and does anything beat all the data?"""
+
+from implementations.card import Exactness
+from records.display import format_estimate, format_name
+from records.methods import facts_of
+from records.setting import Setting, one_backend
+from records.study import StudyResults
+from reports.claims.rules import RULES
+from reports.leaderboard import CRITERION, weight_of
+from reports.questions import all_hold, answers_of, lies_above, lies_below, lies_within
+from reports.tables import why_not
+from reports.types import Claim, Evidence, NothingToShow, Verdict
+from reports.verdicts import guarded, verdict
+
+
+def _judged(study: StudyResults) -> list[Setting]:
+    """The settings whose chains have converged, with a reference to be compared with."""
+    return [
+        one for one in one_backend(study.all_settings) if one.converged and one.has("sd_ratio") and one.has(CRITERION)
+    ]
+
+
+def _target(setting: Setting) -> tuple[str, float]:
+    return setting["variant"], weight_of(setting)
+
+
+def _name(setting: Setting) -> str:
+    return f"{format_name(setting, 'preconditioner')} on {setting['variant']}, w = {weight_of(setting):g}"
+
+
+@guarded
+def _exact_is_exact(study: StudyResults) -> Verdict:
+    rule = RULES[41]
+    exact = [one for one in _judged(study) if facts_of(one["method"]).exactness == Exactness.EXACT]
+    if not exact:
+        raise NothingToShow("No exact method has converged on a target with a reference")
+    questions = []
+    for one in exact:
+        width = Evidence(f"sd ratio, {_name(one)}", one.estimate("sd_ratio"))
+        place = Evidence(f"error of the mean, {_name(one)}", one.estimate("mean_error"), "sd")
+        questions += [
+            lies_within(width, 1 - rule["width"], 1 + rule["width"]),
+            lies_below(place, rule["place"]),
+        ]
+    worst = max(abs(one.mean("sd_ratio") - 1) for one in exact)
+    return verdict(
+        questions,
+        exact,
+        holds=all_hold(answers_of(questions)),
+        conclusions={
+            True: f"All {len(exact)} keep it: their sd is off by {worst:.1%} at the most.",
+            False: f"Of {len(exact)}, some do not keep it: an sd is off by {worst:.1%}.",
+        },
+    )
+
+
+@guarded
+def _mini_batches_pay(study: StudyResults) -> Verdict:
+    """On each target: the best mini-batch method within the bias bound, against the best on all data."""
+    boards: dict[tuple[str, float], list[Setting]] = {}
+    for one in _judged(study):
+        if why_not(one) is None:
+            boards.setdefault(_target(one), []).append(one)
+    pairs = []
+    for settings in boards.values():
+        best: dict[bool, Setting] = {}
+        for one in settings:
+            is_minibatch = facts_of(one["method"]).is_minibatch
+            best[is_minibatch] = max(best.get(is_minibatch, one), one, key=lambda each: each.mean(CRITERION))
+        if len(best) == 2:
+            pairs.append((best[True], best[False]))
+    if not pairs:
+        raise NothingToShow("On no target both a mini-batch method and one on all data are within the bias bound")
+    questions = [
+        lies_above(
+            Evidence(
+                f"effective draws per evaluation of {_name(ours)}, over {format_name(theirs, 'preconditioner')}",
+                ours.ratio(theirs, CRITERION),
+            ),
+            1.0,
+        )
+        for ours, theirs in pairs
+    ]
+    numbers = "; ".join(
+        f"{format_estimate(question.evidence.value)} on {ours['variant']}, w = {weight_of(ours):g}"
+        for question, (ours, _) in zip(questions, pairs, strict=True)
+    )
+    return verdict(
+        questions,
+        [one for pair in pairs for one in pair],
+        holds=all_hold(answers_of(questions)),
+        conclusions={
+            True: f"On every target the best on mini-batches gives more effective draws per evaluation: {numbers}.",
+            False: f"Not on every target; effective draws over those of the best on all data: {numbers}.",
+        },
+    )
+
+
+RIVALS = tuple(
+    Claim(id=number, statement=statement, place="", rule=RULES[number].text, judge=judge, registered=RULES[number])
+    for number, statement, judge in (
+        (41, "Methods that are exact on paper are exact here, on every target.", _exact_is_exact),
+        (
+            42,
+            "With the bias within the bound, mini-batches give more effective draws per evaluation than all data.",
+            _mini_batches_pay,
+        ),
+    )
+)

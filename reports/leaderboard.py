@@ -1,0 +1,125 @@
+"""The leaderboard of a target: every method of the suite, with its bias, its cost and its rank, or why it has none.
+
+Targets are those of a study: a task, and the weight w. A method stands once on each, by its best setting there.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from implementations.methods import METHODS
+from metrics.seeds import Estimate
+from records.display import distinct_settings
+from records.methods import in_order
+from records.setting import Setting, one_backend
+from records.study import StudyResults
+from reports.tables import MARGIN, WINNER_RULE, why_not
+
+#: By what entrants within the bound are ranked.
+CRITERION = "ess_per_million_evaluations"
+NUMBERS = ("sd_ratio", "mean_error", CRITERION, "ess_per_second")
+NOT_RUN = "not run: the study has no run of it on this target"
+RULE = (
+    f"Ranked by effective draws of the slowest prediction per million evaluations, among entrants whose bias is small "
+    f"(within {MARGIN} reference sd in the mean, {MARGIN:.0%} in the sd). {WINNER_RULE.split('. ')[1]}."
+)
+
+Row = dict[str, Any]
+
+
+def leaderboards(study: StudyResults) -> dict[str, pd.DataFrame]:
+    """The leaderboard of every target of a study, by the name of its file."""
+    targets: dict[tuple[str, float], list[Setting]] = {}
+    for setting in one_backend(study.all_settings):
+        targets.setdefault((setting["variant"], weight_of(setting)), []).append(setting)
+    texts = distinct_settings(study.all_settings)
+    return {
+        f"leaderboard_{variant}-w{weight:g}": pd.DataFrame(rows_of(settings, texts))
+        for (variant, weight), settings in targets.items()
+    }
+
+
+def rows_of(settings: Iterable[Setting], texts: dict[Setting, str]) -> list[Row]:
+    """One row per method: the ranked first, then those without a rank and the reason, then those that were not run."""
+    best: dict[str, Setting] = {}
+    for setting in settings:
+        method = setting["method"]
+        best[method] = min(best.get(method, setting), setting, key=_order)
+    ordered = sorted(in_order(best), key=lambda method: _order(best[method]))
+    rows, rank = [], 0
+    for method in ordered:
+        setting = best[method]
+        reason = _reason(setting)
+        rank += reason is None
+        rows.append(
+            {
+                "rank": rank if reason is None else None,
+                "method": method,
+                "setting": texts[setting],
+                "reason": reason,
+                "is_within_bound": _is_within_bound(setting),
+                **{key: value for name in NUMBERS for key, value in _numbers(setting, name).items()},
+                "num_converged": len(setting.converged),
+                "num_runs": len(setting.rows),
+                "tuning_evaluations": setting["tuning_evaluations"],
+                "runs": " ".join(setting.runs),
+            }
+        )
+    absent = [method for method in METHODS if method not in best]
+    return [*rows, *({"method": method, "reason": NOT_RUN, "num_runs": 0} for method in absent)]
+
+
+def weight_of(setting: Setting) -> float:
+    """w of its target, also where no run of it has begun."""
+    if setting["target_weight"] is not None:
+        return float(setting["target_weight"])
+    named = {"data": setting["num_points"], "batch": setting["batch_size"]}
+    return float(named.get(setting["weight"], setting["weight"]))
+
+
+def _order(setting: Setting) -> tuple[int, float]:
+    """The ranked first, by effective draws per evaluation; then those that ran; then the others."""
+    if _reason(setting) is None:
+        return 0, -_efficiency(setting)
+    return (1 if setting.ok else 2), 0.0
+
+
+def _efficiency(setting: Setting) -> float:
+    """Infinite for draws that take no evaluations, those of the Gaussian at the mode."""
+    counts = [row["likelihood_evaluations"] + row["gradient_evaluations"] for row in setting.ok]
+    return math.inf if not any(counts) else setting.mean(CRITERION)
+
+
+def _reason(setting: Setting) -> str | None:
+    """Why it has no rank, in words; None where it has one."""
+    problem = why_not(setting)
+    if problem is None:
+        return None
+    own = next((row["reason"] for row in setting.rows if row["status"] != "ok" and row["reason"]), None)
+    if all(row["status"] == "skipped" for row in setting.rows):
+        # A method that cannot be run on a problem says so itself.
+        return f"not applicable: {own}" if own and "not applicable" in own else f"not run: {own}"
+    if own:
+        return f"{problem}: {own}"
+    if problem == "without a reference":
+        found = next((row["reference_reason"] for row in setting.ok if row["reference_reason"]), None)
+        return f"{problem}: {found}" if found else problem
+    if problem == "not converged":
+        worst = [row["r_hat"] for row in setting.ok if row["r_hat"] is not None]
+        least = [row["ess_bulk_min"] for row in setting.ok if row["ess_bulk_min"] is not None]
+        if worst and least:
+            return f"{problem}: R-hat up to {max(worst):.3g}, ESS from {min(least):.0f}"
+    return problem
+
+
+def _is_within_bound(setting: Setting) -> bool | None:
+    """Is its bias within the bound? None where that cannot be told."""
+    problem = why_not(setting)
+    return True if problem is None else False if problem == "biased" else None
+
+
+def _numbers(setting: Setting, name: str) -> Row:
+    found: Estimate = setting.estimate(name)
+    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}

@@ -1,0 +1,153 @@
+"""The leaderboard: every method of the suite on every target, ranked or with the reason why not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from implementations.methods import METHODS
+from reports.claims.rivals import RIVALS
+from reports.contents import contents_of
+from reports.judging import judge_claims
+from reports.leaderboard import NOT_RUN, leaderboards
+from reports.leaderboard_table import leaderboard_tables
+from reports.render import render
+from reports.tables import to_csv, winners
+from tests.reports.studies import NO_BENCHMARKS, row, study_of
+from workflows.grid import load_study
+from workflows.winners import winners_table
+
+SEEDS = range(3)
+BIASED = {"sd_ratio": 1.4, "sd_ratio_resolved": True}
+
+
+def study(*rows):
+    return study_of([one for group in rows for one in group])
+
+
+def runs(label, evaluations, **values):
+    return [row(label, seed, likelihood_evaluations=round(evaluations * (1 + 1e-4 * seed)), **values) for seed in SEEDS]
+
+
+@pytest.fixture(scope="module")
+def boards():
+    return leaderboards(
+        study(
+            runs("pbnn+batch_size=2", 1_000_000),
+            runs("pbnn+batch_size=10", 500_000),
+            runs("full_mh", 2_000_000),
+            runs("naive", 10_000, **BIASED),
+            runs("laplace", 0),
+            runs("mala", 100, r_hat=1.3),
+            runs("ula", 100, status="missing", reason="not run yet", weight="data", num_points=100),
+            runs("tunamh", 100, status="skipped", reason="tunamh is not applicable to 'linear'", target_weight=100.0),
+            runs("austerity", 100, status="skipped", reason="no CUDA device", target_weight=100.0),
+            runs("sgld+batch_size=5", 100, status="diverged", reason="chain 0 became non-finite", target_weight=100.0),
+            runs("barker_test", 100, reference_usable=False, reference_reason="R-hat 1.2 is above 1.01"),
+            runs("tempered+batch_size=5", 300_000, target_weight=5.0),
+        )
+    )
+
+
+def test_every_method_stands_once_on_every_target(boards):
+    assert list(boards) == ["leaderboard_linear-w100", "leaderboard_linear-w5"]
+    for board in boards.values():
+        assert sorted(board["method"]) == sorted(METHODS)
+
+
+def test_ranks_go_by_effective_draws_per_evaluation_among_those_within_the_bound(boards):
+    board = boards["leaderboard_linear-w100"]
+    ranked = board[board["rank"].notna()]
+    # Draws without evaluations first; then 1,000 effective ones for half a million, and for two. naive is wrong.
+    assert list(ranked["method"]) == ["laplace", "pbnn", "full_mh"] and list(ranked["rank"]) == [1, 2, 3]
+    assert list(board["method"])[:3] == list(ranked["method"])
+    best = board[board["method"] == "pbnn"].iloc[0]
+    assert best["ess_per_million_evaluations"] == pytest.approx(2000, rel=1e-3) and "n=10" in best["setting"]
+    assert best["ess_per_million_evaluations_low"] < 1999.8 < best["ess_per_million_evaluations_high"]
+    assert best["num_converged"] == best["num_runs"] == 3 and best["sd_ratio"] == 1.01
+
+
+def test_who_has_no_rank_has_a_reason(boards):
+    board = boards["leaderboard_linear-w100"].set_index("method")
+    assert board.loc["naive", "reason"] == "biased" and board.loc["naive", "is_within_bound"] is False
+    assert board.loc["mala", "reason"] == "not converged: R-hat up to 1.3, ESS from 1000"
+    assert board.loc["ula", "reason"] == "not run: not run yet"
+    assert board.loc["tunamh", "reason"] == "not applicable: tunamh is not applicable to 'linear'"
+    assert board.loc["austerity", "reason"] == "not run: no CUDA device"
+    assert board.loc["sgld", "reason"] == "diverged: chain 0 became non-finite"
+    assert board.loc["barker_test", "reason"] == "without a reference: R-hat 1.2 is above 1.01"
+    assert board.loc["sghmc", "reason"] == NOT_RUN and board.loc["sghmc", "num_runs"] == 0
+    assert board["reason"].isna().sum() == 3 and board["rank"].notna().sum() == 3
+
+
+def test_the_page_shows_a_table_per_target_with_words_for_the_bound(boards):
+    first, second = leaderboard_tables({"winners": boards["leaderboard_linear-w5"], **boards})
+    assert first.caption == "Leaderboard of linear, w = 100" and second.id == "leaderboard-linear-w5"
+    assert len(first.rows) == len(METHODS) and all(len(cells) == len(first.headings) for cells in first.rows)
+    words = {cells[0].text: (cells[1].text, cells[2].text, cells[-1].text) for cells in first.rows}
+    assert words["PBNN"] == ("2", "yes", "") and words["naive"] == ("–", "no", "biased")
+    assert words["TunaMH"][2].startswith("not applicable")
+
+
+def test_the_study_rivals_has_a_leaderboard_and_others_do_not():
+    assert contents_of("rivals").has_leaderboard and contents_of("rivals").claims == RIVALS
+    assert not contents_of("tall").has_leaderboard and not contents_of("paper").has_leaderboard
+
+
+def test_the_report_of_the_study_has_its_leaderboards_and_its_frontier(tmp_path):
+    rows = [*runs("pbnn+batch_size=2", 500_000), *runs("full_mh", 2_000_000)]
+    for number, one in enumerate(rows):
+        one |= {"point_error": 0.1 * (1 + number), "point_error_resolved": True, "point_error_mc": 0.01}
+    contents = contents_of("rivals")
+    found = study_of(rows, Path("rivals"))
+    assert render(found, tmp_path, contents.figures[:1], contents.claims, NO_BENCHMARKS) == []
+    board = (tmp_path / "tables" / "leaderboard_linear-w100.csv").read_text()
+    assert len(board.splitlines()) == 1 + len(METHODS) and board.splitlines()[1].startswith("1.0,pbnn")
+    assert "Leaderboard of linear, w = 100" in (tmp_path / "report.html").read_text()
+    (figure,) = json.loads((tmp_path / "figures.json").read_text())["figures"]
+    # pbnn is cheaper and nearer.
+    assert figure["name"] == "frontier" and "Not beaten: linear, w = N: PBNN." in figure["numbers"]
+
+
+def test_the_study_has_every_method_both_targets_of_every_task_and_one_way_to_tune():
+    found = load_study(Path("workflows/studies/rivals.yaml")).runs
+    # tempered is full_mh at another weight.
+    assert {run.method for run in found} == set(METHODS) - {"tempered"}
+    targets = {(run.variant.label, run.settings.target_weight(run.variant.size.num_points)) for run in found}
+    sizes = {"logistic": (10_000, 100), "digits": (1200, 100), "mnist": (55_000, 100), "regression-all": (2000, 10)}
+    assert targets == {(task, float(weight)) for task, weights in sizes.items() for weight in weights}
+    pinned = {run.method for run in found if run.settings.step_size != "ladder"}
+    assert pinned == {"laplace", "blackjax_hmc", "blackjax_nuts", "posteriors_sgld"}
+    assert {run.seed for run in found} == {0, 1, 2}
+
+
+def test_the_documentation_names_the_winners_of_every_published_study(tmp_path):
+    folder = tmp_path / "tall" / "tables"
+    folder.mkdir(parents=True)
+    faster = [*runs("pbnn+batch_size=2", 500_000), *runs("full_mh", 2_000_000)]
+    (folder / "winners.csv").write_text(to_csv(winners(study(faster))))
+    lines = winners_table(tmp_path).splitlines()
+    assert len(lines) == 3, "one target, by evaluations"
+    start = "| [tall](../published/tall/report.html) | `linear` | posterior, w = N = 100 |"
+    assert lines[2] == f"{start} PBNN | 2,000 | 4.0 (full-data MH) |"
+
+
+class TestTheQuestions:
+    @staticmethod
+    def answers(*rows):
+        found = {result.claim.id: result for result in judge_claims(RIVALS, study(*rows))}
+        assert not any(result.failure for result in found.values())
+        return {number: contents_of("rivals").words.get(result.verdict.outcome, result.verdict.outcome)
+                for number, result in found.items()}  # fmt: skip
+
+    def test_exact_methods_that_are_exact_and_mini_batches_that_pay(self):
+        right = runs("pbnn+batch_size=2", 500_000), runs("full_mh", 2_000_000)
+        assert self.answers(*right) == {41: "yes", 42: "yes"}
+
+    def test_an_exact_method_that_is_not_and_mini_batches_that_do_not(self):
+        # What is off by 40 per cent is out of the contest of the second question, too.
+        wrong = runs("full_mh", 2_000_000, **BIASED), runs("mala", 100_000), runs("pbnn+batch_size=2", 500_000)
+        assert self.answers(*wrong) == {41: "no", 42: "no"}
+
+    def test_without_runs_nothing_is_decided(self):
+        assert set(self.answers(runs("naive", 100, **BIASED)).values()) == {"inconclusive"}
