@@ -32,6 +32,7 @@ def findings(study: StudyResults) -> list[Finding]:
         _calibration,
         _cost,
         _stuck_at_the_papers_step,
+        _to_the_letter,
         _noise_grows,
     )
     found = []
@@ -153,6 +154,19 @@ def _stuck_at_the_papers_step(study: StudyResults) -> Finding:
     return Finding(
         "At the step that the paper names, without a preconditioner, the chain does not move.",
         f"{format_name(found)} accepts {format_number(found.mean('acceptance_rate'), 2)} of its moves.",
+    )
+
+
+def _to_the_letter(study: StudyResults) -> Finding:
+    """The paper's variance of one mini-batch: deviations from that mini-batch itself, or from the mean of all."""
+    found = _first(settings(study, variant="regression", method="pbnn", variance="literal"))
+    width, factor = found.estimate("sd_ratio"), found.mean("audit_variance_ratio_mean")
+    _require(width.high is not None and width.high < 1 and factor > 1.5)
+    return Finding(
+        "Read to the letter, the paper's variance of one mini-batch is twice what it should be.",
+        "Its deviations are from the mini-batch itself, not from the mean of all: the estimate is "
+        f"{format_number(factor, 2)} times the true variance, and the band "
+        f"{format_number(found.mean('sd_ratio'))} times as wide as the exact one.",
     )
 
 

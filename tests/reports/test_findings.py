@@ -10,7 +10,7 @@ BATCHES = {"variance": "batches", "weight": "batch"}
 PAPER = BATCHES | {"batch_size": 5, "num_batches": 5}
 
 
-def other_world(width: float = 1.01, penalised: float = 1.01, noise: float = 100.0) -> list[dict]:
+def other_world(width: float = 1.01, penalised: float = 1.01, noise: float = 100.0, letter: float = 0.9) -> list[dict]:
     """Runs that every finding needs: widths of PBNN within a data set, with the variance known, and σ² at large N."""
     return [
         *runs("linear", "naive", **LINEAR, num_batches=1, sd_ratio=1.8, acceptance_rate=0.66),
@@ -29,6 +29,7 @@ def other_world(width: float = 1.01, penalised: float = 1.01, noise: float = 100
             r_hat=9.0,
             acceptance_rate=6e-6,
         ),
+        *runs("regression", "pbnn", **PAPER | {"variance": "literal"}, sd_ratio=letter, audit_variance_ratio_mean=2.01),
         *runs("mnist", "mala", weight="data", ece=0.007, confidence_gap=0.005),
         *runs("mnist", "pbnn", **BATCHES, batch_size=100, num_batches=10, ece=0.13, confidence_gap=-0.13),
         *(
@@ -58,6 +59,10 @@ def test_every_finding_comes_with_its_numbers():
         "A small n calibrates an overconfident posterior and spoils a calibrated one.": ["0.08", "0.01", "0.13"],
         "Where a small bias is good enough, SGLD is far cheaper.": ["800 times fewer"],
         "At the step that the paper names, without a preconditioner, the chain does not move.": ["e−6 of its moves"],
+        "Read to the letter, the paper's variance of one mini-batch is twice what it should be.": [
+            "2.0 times",
+            "0.899",
+        ],
         "Plain PBNN on the posterior of all data needs n M in proportion to N.": ["to the power of 1"],
     }
     assert list(found) == list(expected)
@@ -68,7 +73,12 @@ def test_every_finding_comes_with_its_numbers():
 
 @pytest.mark.parametrize(
     ("change", "lost"),
-    [({"penalised": 1.7}, "The penalty works."), ({"noise": 1.0}, "Plain PBNN"), ({"width": 1.5}, "Within a data set")],
+    [
+        ({"penalised": 1.7}, "The penalty works."),
+        ({"noise": 1.0}, "Plain PBNN"),
+        ({"width": 1.5}, "Within a data set"),
+        ({"letter": 1.01}, "Read to the letter"),
+    ],
 )
 def test_a_sentence_that_the_numbers_do_not_bear_out_is_not_said(change, lost):
     found = headlines(other_world(**change))

@@ -5,12 +5,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from snakemake_interface_executor_plugins.utils import TargetSpec
 
 from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.files import sealed, write_json
 from reports.claims import CLAIMS
 from tests.reports.test_claims import changed, study, world
 from tests.workflows.snakemake import Workdir
+from tests.workflows.test_cluster_jobs import planned_on_a_node
 from workflows.grid import describe, load_study
 from workflows.looks import added_runs, later_parts, look_path, runs_so_far, wanting
 from workflows.study import Study
@@ -144,3 +146,7 @@ def test_a_study_goes_on_by_itself_until_it_is_decided_and_then_rests(tmp_path):
     assert [one["claims"] for one in looks] == [[1], []]
     code, output = work.run("--dry-run", *target)
     assert code == 0 and "Nothing to be done" in output, output
+    # A node of a cluster finds what a look has added from the looks on file.
+    part = "linear/jax-cpu/look2-part0"
+    (work.results / "parts" / part / "sampled.json").unlink()
+    assert f": {part}\n" in planned_on_a_node(work, TargetSpec("sample", {"part": part}))
