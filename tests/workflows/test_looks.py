@@ -113,6 +113,7 @@ def test_only_what_an_undecided_claim_rests_on_gets_more_seeds():
     assert wanting([claim for claim in CLAIMS if claim.id == 1], study(absent)) == ([], [])
 
 
+@pytest.mark.slow
 def test_a_study_goes_on_by_itself_until_it_is_decided_and_then_rests(tmp_path):
     """Two seeds have no say at this level; of naive four have, and the fifth is never made."""
     work = Workdir(
