@@ -51,16 +51,14 @@ def test_a_step_is_timed_at_every_n_for_each_seed_and_stands_for_all_runs_that_m
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands still but for the work; each round of which takes longer than the one before."""
-    now = [0.0]
+    """A clock that stands still but for the work, on a machine that is slower in every round: by 1, 2, 3, …"""
+    now, calls = [0.0], [0]
     monkeypatch.setattr(stopwatch, "clock", lambda: now[0])
 
-    def work(seconds: float, units: int) -> Work:
-        calls = [0]
-
+    def work(seconds: float, units: int, works_in_a_round: int) -> Work:
         def call() -> None:
+            now[0] += seconds * (1 + calls[0] // works_in_a_round)
             calls[0] += 1
-            now[0] += seconds * calls[0]
 
         return Work(call, units)
 
@@ -68,7 +66,7 @@ def clock(monkeypatch):
 
 
 def test_ratios_are_of_times_by_turns_so_that_a_machine_that_slows_down_changes_none(clock):
-    times = timed({10: clock(1e-3, 100), 20: clock(6e-3, 200)})
+    times = timed({10: clock(1e-3, 100, 2), 20: clock(6e-3, 200, 2)})
     middle = (ROUNDS + 1) // 2
     assert times[10] == pytest.approx({"microseconds": 10.0 * middle, "ratio": 1, "ratio_low": 1, "ratio_high": 1})
     # 6 ms for 200 steps are three times 1 ms for 100, in every round.
@@ -92,11 +90,11 @@ def time_steps(study, results: Path) -> Path:
 
 def test_the_summary_has_the_times_of_the_runs_whose_steps_were_timed(study, tmp_path, clock, monkeypatch):
     results = tmp_path / "results" / "sizes"
-    monkeypatch.setattr(timing, "_work", lambda size, arguments: clock(1e-3 * (1 + size["num"]), 100))
+    monkeypatch.setattr(timing, "_work", lambda size, arguments: clock(1e-3 * (1 + size["num"]), 100, 3))
     time_steps(study, results)
     rows = {row["run"]: row["step_by_turns_us"] for row in rows_of(study, results)}
     middle = 10.0 * (ROUNDS + 1) // 2
-    cell = "linear-points{}/pbnn+batch_size=2{}/jax-cpu/seed1"
+    cell = "linear-points{}/pbnn+batch_size=2{}/jax-cpu/seed0"
     assert rows[cell.format(1000, "")] == pytest.approx(middle)
     assert rows[cell.format(20000, "+weight=data")] == pytest.approx(3 * middle)
     assert rows["linear-points1000/full_mh/jax-cpu/seed1"] is None
