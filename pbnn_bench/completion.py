@@ -7,7 +7,7 @@ import argparse
 import contextlib
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from implementations.backends import BACKENDS
 from implementations.infrastructure.errors import SettingError, unknown
@@ -59,7 +59,7 @@ def main(argv: Sequence[str], program: str) -> int:
 def script(shell: str) -> str:
     """What the shell has to read."""
     studies = sorted(path.stem for path in STUDIES.glob("*.yaml"))
-    values = {
+    values: dict[str, Iterable[str]] = {
         "--method": METHODS,
         "--task": TASKS,
         "--backend": BACKENDS,

@@ -31,8 +31,8 @@ def network_outputs(position: Array, features: Array, layers: Layers, activation
     product = jnp.einsum("...kf,...nf->...kn", rows, features)
     hidden = product.reshape(*first.shape[:-2], first.shape[-1], -1)
     for matrix in others:
-        hidden = find_activation(activation).values(hidden)
-        hidden = matrix[..., 0, :, None] + jnp.einsum("...fk,...fn->...kn", matrix[..., 1:, :], hidden)
+        bias, weights = matrix[..., 0, :, None], matrix[..., 1:, :]
+        hidden = bias + jnp.einsum("...fk,...fn->...kn", weights, find_activation(activation).values(hidden))
     return hidden
 
 

@@ -2,7 +2,8 @@
 
 A logistic regression. Inputs are age, its square, years of education, hours of work, the logarithms of gain and loss of
 capital, whether born in the United States, and indicators of all values but the first of the other columns; ``?`` is a
-value of its own. The census weight is left out, and so is the degree, which the years of education tell.
+value of its own. Indicators are 0 or 1, the other inputs standardised. The census weight is left out, and so is the
+degree, which the years of education tell.
 """
 
 from pathlib import Path
@@ -39,7 +40,9 @@ VALUES = {
     "gender": ("Male", "Female"),
     "income": ("<=50K", ">50K"),
 }  # fmt: skip
-NUM_FEATURES = len(NUMBERS) + len(LONG_TAILED) + 2 + sum(len(VALUES[name]) - 1 for name in VALUES if name != "income")
+#: The numbers, with the square of the age; what follows them is 0 or 1.
+NUM_SCALED = len(NUMBERS) + 1 + len(LONG_TAILED)
+NUM_FEATURES = NUM_SCALED + 1 + sum(len(VALUES[name]) - 1 for name in VALUES if name != "income")
 
 
 def fetch(data_dir: Path) -> dict[str, bytes]:
@@ -60,7 +63,8 @@ def load(seed: int, data_dir: Path) -> Data:
             *columns.values(),
         ]
     )
-    return split_table(inputs.astype(np.float64), income, seed, num_train=NUM_POINTS, num_test=NUM_TEST)
+    numbers = inputs.astype(np.float64)
+    return split_table(numbers, income, seed, num_train=NUM_POINTS, num_test=NUM_TEST, num_scaled=NUM_SCALED)
 
 
 TASK = Task(

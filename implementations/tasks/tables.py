@@ -23,11 +23,23 @@ def split_rows(num_rows: int, seed: int, num_train: int, num_test: int) -> tuple
 
 
 def split_table(
-    inputs: np.ndarray, targets: np.ndarray, seed: int, *, num_train: int, num_test: int, is_regression: bool = False
+    inputs: np.ndarray,
+    targets: np.ndarray,
+    seed: int,
+    *,
+    num_train: int,
+    num_test: int,
+    is_regression: bool = False,
+    num_scaled: int | None = None,
 ) -> Data:
-    """A table of inputs (n, d) and targets (n,) as data; the targets of a regression are standardised too."""
+    """A table of inputs (n, d) and targets (n,) as data; the targets of a regression are standardised too.
+
+    Of the inputs the first ``num_scaled`` columns are standardised, or all. Indicators are best left at 0 and 1: one
+    that is rare would become a number of fifty sd, and a prior of sd 1 on its weight hardly a prior.
+    """
     parts = split_rows(len(inputs), seed, num_train, num_test)
-    scaled = _standardised(inputs, parts[0])
+    numbers = _standardised(inputs[:, :num_scaled], parts[0])
+    scaled = np.column_stack([numbers, inputs[:, numbers.shape[1] :].astype(np.float32)])
     values = _standardised(targets, parts[0]) if is_regression else targets.astype(np.int32)
     return Data(*(Points(scaled[rows], values[rows]) for rows in parts))
 

@@ -21,8 +21,8 @@ def network_outputs(position: Tensor, features: Tensor, layers: Layers, activati
     first, *others = split_parameters(position, layers)
     hidden = torch.einsum("...fk,...nf->...kn", first, features)
     for matrix in others:
-        hidden = find_activation(activation).values(hidden)
-        hidden = matrix[..., 0, :, None] + torch.einsum("...fk,...fn->...kn", matrix[..., 1:, :], hidden)
+        bias, weights = matrix[..., 0, :, None], matrix[..., 1:, :]
+        hidden = bias + torch.einsum("...fk,...fn->...kn", weights, find_activation(activation).values(hidden))
     return hidden
 
 
