@@ -1,6 +1,7 @@
 """The rivals of the penalty: exact ones find their target, tests keep their promise, and biases fall as they should."""
 
 import math
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +15,7 @@ from implementations.inputs import Inputs, ModelTarget
 from implementations.jax_backend import likelihood as jax_likelihood
 from implementations.jax_backend import minibatch as jax_minibatch
 from implementations.jax_backend.chain import loop_of
-from implementations.methods import METHODS, barker, pseudo_marginal, resolve, sgnht
+from implementations.methods import METHODS, barker, confidence, delayed_acceptance, pseudo_marginal, resolve, sgnht
 from implementations.sampling import sample as sample_in_memory
 from implementations.schedule import draw_steps, step_sizes
 from implementations.tasks.geometry import preconditioner_factor
@@ -112,6 +113,27 @@ def test_delayed_acceptance_keeps_detailed_balance_to_rounding(problem, backend)
     found = residual(problem("digits"), "delayed_acceptance", backend, number=8, proxy="second")
     assert found.num_moves >= 4
     assert abs(found.residual) < 1e-3
+
+
+@both
+def test_delayed_acceptance_stays_in_the_exact_posterior_where_its_second_stage_decides(logistic, backend):
+    """A first-order proxy knows the slope at the mode and no curvature: the data have to say the rest."""
+    run, mean, variance = run_in_posterior(logistic, "delayed_acceptance", backend, proxy="first", step_size=0.1)
+    assert mean < NUM_ERRORS and variance < NUM_ERRORS
+    # Of the moves that passed the first stage, which cost an evaluation of all points, the second turned some down.
+    num_passed = run.progress.num_likelihoods / 500
+    num_accepted = run.draws.acceptance.mean() * run.progress.num_steps * 400
+    assert 0.1 * num_passed < num_accepted < 0.9 * num_passed
+
+
+def test_delayed_acceptance_without_its_second_stage_is_seen(logistic, monkeypatch, compiled_afresh):
+    class NoRemainder(Losses):
+        def at(self, *arguments):
+            return 0 * super().at(*arguments)
+
+    monkeypatch.setattr(delayed_acceptance, "Losses", NoRemainder)
+    _, _, variance = run_in_posterior(logistic, "delayed_acceptance", "jax-cpu", proxy="first", step_size=0.1)
+    assert variance > 2 * NUM_ERRORS
 
 
 # SGNHT
@@ -274,6 +296,21 @@ def test_lazy_uniforms_are_uniform_independent_and_the_same_in_every_library():
     np.testing.assert_array_equal(found, first)
 
 
+def run_in_posterior(logistic, method, backend, **given):
+    """Chains that begin in the gold standard; how far their last means and variances are from its, in their errors."""
+    tall, draws = logistic
+    length = {"chains": 400, "num_steps": 120, "num_warmup": 0, "thin": 40}
+    if backend == "torch-cpu":
+        length |= {"num_steps": 40, "thin": 20}
+    start = draws[:: len(draws) // 400][:400]
+    run = sample_in_memory(tall, method, length | given, backend, start=start, is_audited=method in ("tunamh", "mh_ss"))
+    assert run.status == "ok"
+    whitened = (run.draws.positions[:, -1] - draws.mean(axis=0)) / draws.std(axis=0)
+    error = np.sqrt(1 / 400 + 1 / len(draws))
+    mean, variance = abs(whitened.mean(axis=0)).max(), abs((whitened**2).mean(axis=0) - 1).max()
+    return run, mean / error, variance / (np.sqrt(2) * error)
+
+
 @both
 @pytest.mark.parametrize(
     ("method", "given"),
@@ -281,16 +318,8 @@ def test_lazy_uniforms_are_uniform_independent_and_the_same_in_every_library():
 )
 def test_methods_with_bounds_stay_in_the_exact_posterior(logistic, backend, method, given):
     """Chains that begin in the gold standard keep its moments."""
-    tall, draws = logistic
-    length = {"chains": 400, "num_steps": 120, "num_warmup": 0, "thin": 40}
-    if backend == "torch-cpu":
-        length |= {"num_steps": 40, "thin": 20}
-    run = sample_in_memory(tall, method, length | given, backend, start=draws[:: len(draws) // 400][:400])
-    assert run.status == "ok"
-    whitened = (run.draws.positions[:, -1] - draws.mean(axis=0)) / draws.std(axis=0)
-    error = np.sqrt(1 / 400 + 1 / len(draws))
-    assert abs(whitened.mean(axis=0)).max() < NUM_ERRORS * error
-    assert abs((whitened**2).mean(axis=0) - 1).max() < NUM_ERRORS * np.sqrt(2) * error
+    run, mean, variance = run_in_posterior(logistic, method, backend, **given)
+    assert mean < NUM_ERRORS and variance < NUM_ERRORS
     assert run.draws.acceptance.mean() > 0.15
     # Decisions on fewer points than all, but for those that would need more.
     points = run.audit["num_points"]
@@ -332,6 +361,28 @@ def test_the_confidence_sampler_is_rarely_wrong_and_looks_closer_for_a_smaller_d
     assert points[0] < 0.8 * points[1]
 
 
+@both
+def test_the_confidence_sampler_stays_in_the_exact_posterior(logistic, backend):
+    """Without a proxy, so that few points would not do: it asks for as many as it takes."""
+    run, mean, variance = run_in_posterior(logistic, "confidence", backend, proxy="none", delta=0.05)
+    assert mean < NUM_ERRORS and variance < NUM_ERRORS
+    assert run.draws.acceptance.mean() > 0.15
+
+
+def test_a_confidence_sampler_that_takes_the_error_of_the_mean_for_the_spread_is_seen(
+    logistic, monkeypatch, compiled_afresh
+):
+    """And forgets the range: it is sure at its first look."""
+
+    def too_sure(seen, num_points, values):
+        return confidence.enough(seen._replace(spread=seen.spread / seen.count, span=0 * seen.span), num_points, values)
+
+    card = METHODS["confidence"]
+    monkeypatch.setitem(METHODS, "confidence", replace(card, kernel=replace(card.kernel, rule=too_sure)))
+    _, _, variance = run_in_posterior(logistic, "confidence", "jax-cpu", proxy="none", delta=0.05)
+    assert variance > 2 * NUM_ERRORS
+
+
 # Pseudo-marginal
 
 
@@ -360,12 +411,15 @@ def test_the_balance_of_pseudo_marginal_sees_how_far_its_target_is_perturbed(pro
 # Cycles
 
 
-@both
-def test_draws_of_cyclic_sgld_are_those_of_small_steps(problem, backend):
-    """A large first step would bias SGLD; late in a cycle the bias is that of the small steps there."""
-    given = MANY | {"num_steps": 1700, "weight": "data", "batch_size": 20, "step_size": 0.3}
-    plain = moments(problem("linear"), "sgld", backend, **given)
-    late = moments(problem("linear"), "csgld", backend, **given, num_cycles=2, explored=0.7)
+@pytest.mark.parametrize(
+    ("method", "backend", "step_size"),
+    [("sgld", "jax-cpu", 0.3), ("sgld", "torch-cpu", 0.3), ("sghmc", "jax-cpu", 0.1), ("sghmc", "torch-cpu", 0.1)],
+)
+def test_draws_of_a_cyclic_method_are_those_of_small_steps(problem, method, backend, step_size):
+    """A large first step would bias it; late in a cycle the bias is that of the small steps there."""
+    given = MANY | {"num_steps": 1700, "weight": "data", "batch_size": 20, "step_size": step_size}
+    plain = moments(problem("linear"), method, backend, **given)
+    late = moments(problem("linear"), f"c{method}", backend, **given, num_cycles=2, explored=0.7)
     assert plain.sd_ratio > 1.2
     assert abs(late.sd_ratio - 1) < 0.5 * (plain.sd_ratio - 1)
 
