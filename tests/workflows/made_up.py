@@ -81,6 +81,8 @@ class MadeUp:
             "wall_clock_s": rng.uniform(1, 20),
             "likelihood_evaluations": int(rng.integers(1000, 10**9)),
             "target_weight": 100.0,
+            "num_points": 100,
+            "problem_sha256": f"{number:064x}"[::-1],
             "started_at": f"2025-03-01T10:{number % 60:02}:00.250000+00:00",
             "ended_at": f"2025-03-01T11:{number % 60:02}:30.500000+00:00",
             "versions": {"python": "3.11.7"} | dict.fromkeys(PACKAGES, "1.2.3"),

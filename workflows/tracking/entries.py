@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from implementations.settings import SETTINGS
 from records.columns import COLUMNS
 from records.display import distinct_settings, method_name
 from records.layout import run_folder
+from records.methods import facts_of
 from records.setting import Row, Setting, settings_of
 
 #: What a run was asked for, the columns that MLflow shows as parameters.
@@ -35,10 +36,23 @@ WORKINGS, INTERVAL = "workings/", "with_interval/"
 #: The rest: words and provenance.
 TAGS = tuple(name for name in _NAMES if name not in (*PARAMETERS, *METRICS, "started_at", "ended_at"))
 
-#: How MLflow calls what became of a run. It has no word for one that had no device or has not been made.
-OUTCOMES = {"ok": "FINISHED", "diverged": "FAILED", "failed": "FAILED", "skipped": "KILLED", "missing": "KILLED"}
+#: How MLflow calls what became of a run. It has no word for one that had no device or has not been made: both are still
+#: to come, and no failures, which it would show what it calls killed as.
+OUTCOMES = {"ok": "FINISHED", "diverged": "FAILED", "failed": "FAILED", "skipped": "SCHEDULED", "missing": "SCHEDULED"}
+#: Of the numbers of a parent: more digits than the means over seeds are worth.
+DIGITS = 4
 #: Tells a parent from the run of a seed, for filters such as  tags.level = "setting".
 SETTING, SEED = "setting", "seed"
+
+
+class Data(NamedTuple):
+    """What a run worked on, as MLflow lists it among the inputs."""
+
+    name: str
+    #: Of data, network and curvature; MLflow takes at most 36 characters.
+    digest: str
+    source: str
+    num_points: int
 
 
 @dataclass(frozen=True)
@@ -59,11 +73,12 @@ class Entry:
     tags: dict[str, str]
     #: Where its files are, if it has any.
     folder: Path | None = None
+    data: Data | None = None
     #: A checksum of all this.
     fingerprint: str = field(init=False)
 
     def __post_init__(self) -> None:
-        content = [self.name, self.outcome, self.started, self.ended, self.params, self.metrics, self.tags]
+        content = [self.name, self.outcome, self.started, self.ended, self.params, self.metrics, self.tags, self.data]
         sha256 = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
         # A run.json has the time of its run in it, so it identifies the draws beside it.
         for path in self._files():
@@ -106,6 +121,16 @@ def _child(parent: str, name: str, row: Row, folder: Path) -> Entry:
         | {"seed": str(row["seed"])}
         | _note(f"{row['status']}: {row['reason']}" if row["reason"] else ""),
         folder=folder,
+        data=_data(row),
+    )
+
+
+def _data(row: Row) -> Data | None:
+    """None where nothing ran."""
+    if row["problem_sha256"] is None or row["num_points"] is None:
+        return None
+    return Data(
+        row["variant"], row["problem_sha256"][:36], f"{row['task']}, seed {row['seed']}", int(row["num_points"])
     )
 
 
@@ -120,7 +145,7 @@ def _parent(key: str, name: str, setting: Setting) -> Entry:
             f"{group}{INTERVAL}{metric}_low": estimate.low,
             f"{group}{INTERVAL}{metric}_high": estimate.high,
         }
-        metrics |= {name: value for name, value in values.items() if value is not None}
+        metrics |= {name: rounded(value) for name, value in values.items() if value is not None}
     rows = setting.rows
     statuses = Counter(row["status"] for row in rows)
     counted = ", ".join(f"{count} {status}" for status, count in statuses.items())
@@ -150,7 +175,14 @@ def _parent(key: str, name: str, setting: Setting) -> Entry:
 def _row_tags(level: str, row: Row) -> dict[str, str]:
     tags = {name: row[name] for name in ("task", "method", "backend")} | {"level": level}
     source = {"mlflow.source.name": "pbnn-bench", "mlflow.source.type": "PROJECT"}
+    # The dot before a run's name, and its line in charts.
+    tags["mlflow.runColor"] = facts_of(row["method"]).colour
     return tags | source | ({"mlflow.source.git.commit": row["git_commit"]} if row["git_commit"] else {})
+
+
+def rounded(value: float) -> float:
+    """To DIGITS significant digits."""
+    return float(f"{value:.{DIGITS}g}")
 
 
 def _group(metric: str) -> str:

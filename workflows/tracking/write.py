@@ -1,5 +1,6 @@
 """Writing a study to MLflow: what is new, what has changed, and what left the study."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -18,13 +19,13 @@ from records.methods import facts_of
 from records.setting import Row
 from reports.reliability import Diagrams
 from workflows.locks import hold
-from workflows.tracking.entries import Entry, entries_of
+from workflows.tracking.entries import Data, Entry, entries_of
 from workflows.tracking.experiment import experiment_of
 from workflows.tracking.store import connect
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Run
+    from mlflow.entities import DatasetInput, Run
 
 #: Points of a trace: enough for a chart, and half of all that is written for a run.
 MAX_POINTS = 50
@@ -141,8 +142,18 @@ def _write(client: "MlflowClient", experiment: str, entry: Entry, parent: Mappin
         _log_files(client, run.info.run_id, entry, diagrams)
     params = [Param(name, value) for name, value in entry.params.items()]
     client.log_batch(run.info.run_id, metrics=metrics, params=params)
+    if entry.data:
+        client.log_inputs(run.info.run_id, [_dataset(entry.data)])
     client.set_terminated(run.info.run_id, entry.outcome, ended)
     return str(run.info.run_id)
+
+
+def _dataset(data: Data) -> "DatasetInput":
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    profile = json.dumps({"num_points": data.num_points})
+    described = Dataset(data.name, data.digest, "pbnn-bench", json.dumps({"task": data.source}), profile=profile)
+    return DatasetInput(described, [InputTag("mlflow.data.context", "training")])
 
 
 def traces(entry: Entry) -> Iterator[tuple[str, int, float, float]]:
