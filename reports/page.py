@@ -126,7 +126,7 @@ def page(
         claims=claims,
         arguments=arguments,
         findings=findings,
-        title=findings[0].headline.rstrip(".") if findings else study.name,
+        title=_title(study, findings),
         bottom_line=[finding.headline for finding in findings[1 : 1 + NUM_SENTENCES]],
         hero=hero,
         # One that no claim has beside it stands at the top alone.
@@ -169,6 +169,12 @@ def page(
         style_hash=_hash(style),
         script_hash=_hash(script),
     )
+
+
+def _title(study: StudyResults, findings: Sequence[Finding]) -> str:
+    """The first of the findings; of a study without any, what it is about."""
+    text = findings[0].headline.rstrip(".") if findings else study.description or study.name
+    return text[:1].upper() + text[1:]
 
 
 def anchors_of(study: StudyResults) -> dict[str, str]:

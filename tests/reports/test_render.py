@@ -347,7 +347,9 @@ def test_a_study_of_which_nothing_ran_has_a_page_that_says_so(tmp_path):
     rows = [row("full_mh", seed, status="missing", reason="not run yet") for seed in range(2)]
     figures = [failing_figure("empty", NothingToShow("no runs"))]
     assert render(study_of(rows), tmp_path, figures, [], NO_BENCHMARKS) == []
-    text = Page(tmp_path / "report.html").text
+    page = Page(tmp_path / "report.html")
+    text = page.text
+    assert "<h1>A made-up study</h1>" in page.source, "without a finding the title is what the study is about"
     assert "Of 2 runs, 0 ended well and 0 of these converged" in text
     assert "No target has two settings to compare." in text
     assert "commit not on file" in text

@@ -11,6 +11,7 @@ from tests.browser import Browser, opened_browser
 from tests.reports.page_checks import DESKTOP, PHONE, assert_page_works, column, heading, headings, pick
 from tests.reports.studies import EVERY_KIND, benchmarks_in, claim, every_outcome, figure, study_of
 from tests.reports.test_render import hostile_report
+from tests.reports.test_run_page import made_up_run
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,10 @@ def page(tmp_path_factory):
     run = "linear/mala/jax-cpu/seed2"
     figures = [figure("first", (run,), claims=(1,)), figure("crowded", num_points=3000)]
     figures += [figure("marked", marks={"mark-0": Mark("PBNN at n = 2", run)})]
-    render(study_of(every_outcome()), out, figures, [claim(1, (run,))], benchmarks_in(out, EVERY_KIND))
+    study = study_of(every_outcome(), out / "made_up")
+    (one,) = [row for row in every_outcome() if row["run"] == run]
+    made_up_run(study.folder, one)
+    render(study, out, figures, [claim(1, (run,))], benchmarks_in(out, EVERY_KIND))
     return out / "report.html"
 
 
@@ -164,6 +168,22 @@ def test_a_mark_says_its_setting_when_pointed_at_and_leads_to_its_run(browser: B
     mark.click()
     target = "return document.querySelector(':target').cells[0].textContent.trim()"
     assert browser.driver.execute_script(target) == "linear/mala/jax-cpu/seed2"
+
+
+def test_a_run_has_a_page_that_works_and_leads_back_to_its_row(browser: Browser, page):
+    browser.open(page)
+    links = "return [...document.querySelectorAll('a.run-page')].map((link) => [link.textContent, link.href])"
+    ((run, address),) = browser.driver.execute_script(links)
+    assert run == "linear/mala/jax-cpu/seed2"
+    browser.console_errors(), browser.requests()
+    assert_page_works(browser, page.parent / "pages" / address.rpartition("/")[2])
+    # Four charts, each with lines in it.
+    drawn = "return [...document.querySelectorAll('figure svg')].map((svg) => svg.querySelectorAll('polyline').length)"
+    assert browser.driver.execute_script(drawn) == [4, 2, 4, 2]
+    browser.click("//header//a")
+    browser.wait_for_text("Every run")
+    target = "return document.querySelector(':target').cells[0].textContent.trim()"
+    assert browser.driver.execute_script(target) == run
 
 
 def test_the_dark_theme_is_dark_and_so_are_its_pictures(browser, page):

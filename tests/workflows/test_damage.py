@@ -127,7 +127,7 @@ class Study:
         planned = {"path": self.run.path, "method": self.run.method, "seed": self.run.seed}
         planned["settings"] = self.run.settings.as_dict()
         csv, parquet = (self.results / f"summary.{kind}" for kind in ("csv", "parquet"))
-        report_files = [self.results / name for name in (*layout.REPORT, "figures", "tables")]
+        report_files = [self.results / name for name in (*layout.REPORT, "figures", "tables", "pages")]
         variant = ["--variant", json.dumps(vars(self.run.variant)), "--data", "data", "--out", str(self.problem)]
         tracked = self.results / "tracked.json"
         return [
@@ -147,7 +147,7 @@ class Study:
         if not self.rendered.exists():
             report.main(["--study", str(self.file), "--results", str(self.results)])
             self.rendered.mkdir()
-            for name in (*layout.REPORT, "report.sha256", "figures", "tables"):
+            for name in (*layout.REPORT, "report.sha256", "figures", "tables", "pages"):
                 path = self.results / name
                 (shutil.copytree if path.is_dir() else shutil.copy)(path, self.rendered / name)
         else:
