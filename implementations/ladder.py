@@ -28,7 +28,7 @@ from implementations.settings import Settings
 from implementations.tasks.derivatives import loss_and_gradient
 from implementations.tasks.geometry import start_points
 from implementations.tasks.likelihoods import find_likelihood
-from implementations.tasks.problem import Problem, network_outputs
+from implementations.tasks.problem import Problem
 from implementations.tuning import Tuned, ladder, pilot_seed
 
 #: The budget: so many passes over the data by every chain, and on few data so many evaluations in all.
@@ -228,7 +228,7 @@ class Pilot:
 def predictions(problem: Problem, draws: np.ndarray) -> np.ndarray:
     """f or the class probabilities at some training points, as traces (chains, draws, quantities)."""
     probes = np.linspace(0, problem.num_points - 1, min(problem.num_points, NUM_PROBES)).astype(int)
-    outputs = network_outputs(draws, problem.features[probes].astype(np.float64), problem.layers)
+    outputs = problem.outputs(draws, problem.features[probes].astype(np.float64))
     return find_likelihood(problem.likelihood).predictions(outputs).reshape(*draws.shape[:2], -1)
 
 

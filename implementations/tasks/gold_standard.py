@@ -31,6 +31,9 @@ TARGET_ACCEPTANCE = 0.85
 #: 55,000 points three times cheaper.
 SLICE = 1000
 
+#: jax's own, not the suite's: this module shares no code with the samplers it judges.
+ACTIVATIONS = {"tanh": jnp.tanh, "relu": jax.nn.relu}
+
 #: Features (slices, inputs + 1, SLICE) and targets (slices, SLICE).
 Points = tuple[Array, Array]
 
@@ -157,12 +160,12 @@ def slices(problem: Problem) -> Points:
     return jnp.asarray(features), jnp.asarray(targets)
 
 
-def inputs_of_last(hidden_layers: list[Array], features: Array) -> Array:
+def inputs_of_last(problem: Problem, hidden_layers: list[Array], features: Array) -> Array:
     """[1, h] before the last layer (units + 1, points), of features (inputs + 1, points)."""
-    hidden = features
+    hidden, activation = features, ACTIVATIONS[problem.activation]
     for matrix in hidden_layers:
         # The 1 is that of the data, and so 0 where zeros fill a slice.
-        hidden = jnp.concatenate([features[:1], jnp.tanh(matrix.T @ hidden)])
+        hidden = jnp.concatenate([features[:1], activation(matrix.T @ hidden)])
     return hidden
 
 
@@ -173,7 +176,7 @@ def log_likelihood_of(problem: Problem, weight: float, points: Points) -> Callab
     def slice_loss(parameters: Array, features: Array, targets: Array) -> Array:
         # Outputs by points: the long axis last is the faster layout.
         *hidden_layers, last = split_parameters(parameters, problem.layers)
-        outputs = last.T @ inputs_of_last(hidden_layers, features)
+        outputs = last.T @ inputs_of_last(problem, hidden_layers, features)
         if problem.likelihood == "gaussian":
             return scale * jnp.square(outputs[0] - targets).sum() / (2 * problem.noise_sd**2)
         if problem.likelihood == "bernoulli":

@@ -96,7 +96,7 @@ class LastLayer(NamedTuple):
         """Given the parameters of all layers before it."""
         hidden_layers = split_parameters(parameters, problem.layers[:-1])
         features, targets = points
-        hidden = jax.vmap(lambda part: inputs_of_last(hidden_layers, part))(features)
+        hidden = jax.vmap(lambda part: inputs_of_last(problem, hidden_layers, part))(features)
         scale = weight / (problem.num_points * problem.noise_sd**2)
         precision = scale * jnp.einsum("spn,sqn->pq", hidden, hidden)
         precision += jnp.eye(len(precision)) / problem.prior_scale**2

@@ -1,5 +1,7 @@
 """The gold standard of a network, against draws of the prior that are weighed by the likelihood."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,9 +50,10 @@ def test_predictions_are_those_of_the_prior_weighed_by_the_likelihood(likelihood
     np.testing.assert_allclose(np.ptp(found.log_likelihood - log_likelihoods(problem, found.draws)), 0, atol=1e-6)
 
 
-def test_the_likelihood_of_a_network_is_that_of_numpy_also_where_zeros_fill_a_slice():
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_the_likelihood_of_a_network_is_that_of_numpy_also_where_zeros_fill_a_slice(activation):
     """1,200 points make one slice and a fifth."""
-    problem = tiny_network_problem(1200, "bernoulli")
+    problem = replace(tiny_network_problem(1200, "bernoulli"), activation=activation)
     places = problem.map + np.random.default_rng(0).standard_normal((2, 7))
     with jax.enable_x64(True):
         of = jax.jit(jax.value_and_grad(log_likelihood_of(problem, 50.0, slices(problem))))
