@@ -67,8 +67,9 @@ def wanting(claims: Sequence[Claim], study: StudyResults) -> tuple[list[int], li
     undecided = {
         claim.id: set(verdict.runs)
         for claim, verdict in verdicts_of(claims, study)
-        if verdict.outcome == INCONCLUSIVE and not verdict.is_absent
+        # One without runs needs other things than seeds.
+        if verdict.outcome == INCONCLUSIVE and verdict.runs
     }
     used = set().union(*undecided.values())
     settings = (f"{row['variant']}/{row['label']}/{row['backend']}" for row in study.rows if row["run"] in used)
-    return [number for number, runs in undecided.items() if runs], list(dict.fromkeys(settings))
+    return list(undecided), list(dict.fromkeys(settings))
