@@ -33,7 +33,7 @@ from implementations.tasks.gold_standard import (
 from implementations.tasks.problem import Problem, split_parameters
 
 #: Leapfrog steps of a trajectory at the most, 2^k - 1: a longer one would be nearer to an independent draw, and dearer.
-MAX_DOUBLINGS = 7
+MAX_DOUBLINGS = 6
 TARGET_ACCEPTANCE = 0.8
 #: A mass matrix of more parameters than these is diagonal: the warm-up's draws could not tell a full one.
 MAX_FULL_MASS = 100
