@@ -295,9 +295,19 @@ PROBLEM = "problems/linear/seed0/problem.npz"
 SAMPLE: dict[str, list[dict[str, str]]] = {
     "before evaluate": [{f"{RUN}/draws.npz": "another", PROBLEM: "older"}],
     "after the study": [
-        {PROBLEM: "another", f"{RUN}/metrics.json": "another", "figures.json": "removed"},
-        {f"{RUN}/run.json": "another", "summary.parquet": "random", "tables/comparison_linear.csv": "truncated"},
-        {f"{RUN}/run.json": "older", f"{RUN}/curves.npz": "emptied", "../mlflow.db": "random"},
+        {
+            PROBLEM: "another",
+            f"{RUN}/metrics.json": "another",
+            f"{RUN}/run.json": "older",
+            "figures.json": "removed",
+            "../mlflow.db": "random",
+        },
+        {
+            f"{RUN}/run.json": "another",
+            f"{RUN}/curves.npz": "emptied",
+            "summary.parquet": "random",
+            "tables/comparison_linear.csv": "truncated",
+        },
     ],
 }
 
