@@ -9,7 +9,7 @@ ARGS ?=
 export STUDY ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run smoke test test-slurm lint docs bench profile-study regress ui publish lock clean distclean supported-python
+.PHONY: help setup run smoke test test-slow test-slurm lint docs bench profile-study regress ui publish lock clean distclean supported-python
 
 requires_python := $(shell sed -n 's/^requires-python = "\(.*\)"/\1/p' pyproject.toml)
 lock_sha256 := $(shell { sha256sum requirements.lock 2>/dev/null || shasum -a 256 requirements.lock; } | cut -c 1-64)
@@ -74,8 +74,11 @@ run: setup  ## run the paper study, or STUDY=file: snakemake --cores all
 smoke: setup  ## run the smoke study, a small version of everything
 	$(python) -m snakemake --cores all --configfile workflows/studies/smoke.yaml $(ARGS)
 
-test: lint  ## lint, then run all tests
-	$(python) -m pytest -n 2 --dist loadgroup $(ARGS)
+test: lint  ## lint, then run all tests but the slow ones
+	$(python) -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
+
+test-slow: setup  ## run the slow tests: whole studies, killed, damaged, tracked and shown in a browser
+	$(python) -m pytest -n 2 --dist loadgroup -m slow $(ARGS)
 
 test-slurm: setup  ## run the smoke study on a Slurm of one node; as root, with slurm-wlm and munge installed
 	$(python) -m pytest tests/slurm $(ARGS)

@@ -94,7 +94,7 @@ class Setting:
             raise SettingError(unknown(name, value, self.choices))
         number = _number(value)
         if number is None or (self.kind is int and number != int(number)):
-            names = "".join(f"{choice!r} or " for choice in self.choices or ())
+            names = f"{', '.join(map(repr, self.choices))} or " if self.choices else ""
             raise SettingError(
                 f"{name} = {value!r} is not {names}{'a whole number' if self.kind is int else 'a number'}"
             )

@@ -239,7 +239,7 @@ def test_another_study_is_checked_before_it_is_run(checkout):
 
 def test_no_target_runs_what_the_folder_is_called(checkout):
     (checkout.folder / "Snakefile").touch()
-    for target in ("test", "run", "smoke", "bench", "regress", "lint"):
+    for target in ("test", "test-slow", "run", "smoke", "bench", "regress", "lint"):
         result = checkout.make(target)
         assert result.returncode == 0, result.stderr
     assert not (checkout.folder / "made").exists()

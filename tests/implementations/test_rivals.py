@@ -311,6 +311,7 @@ def run_in_posterior(logistic, method, backend, **given):
     return run, mean / error, variance / (np.sqrt(2) * error)
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize(
     ("method", "given"),

@@ -91,7 +91,7 @@ def test_a_number_has_one_interval_in_table_figure_caption_and_tracking(tmp_path
     assert (line["acceptance_rate_low"], line["acceptance_rate_high"]) == (ends.low, ends.high)
     parent = entries_of(study.rows, tmp_path)[0].metrics
     names = [f"with_interval/acceptance_rate_{end}" for end in ("low", "high")]
-    assert [parent[name] for name in names] == [ends.low, ends.high]
+    assert [parent[name] for name in names] == pytest.approx([ends.low, ends.high], rel=1e-3)
     with theme():
         axes = draw_acceptance(study).figure.axes[0]
     assert [ends.low, ends.high] in [list(line.get_ydata()) for line in axes.lines]

@@ -364,7 +364,7 @@ MISTAKES = {
         "task: digits\n    num_points: 50",
         [
             "tasks[0].num_points: num_points = 50: 'digits' has the 1200 it has; others: linear, regression, "
-            "mnist, logistic"
+            "mnist, logistic, counts"
         ],
     ),
     "training of what is not trained": (
@@ -388,7 +388,7 @@ MISTAKES = {
     "a word for a number": (
         "[0.001, 0.01]",
         "small",
-        ["tasks[0].methods.pbnn.step_size: step_size = 'small' is not 'auto' or a number"],
+        ["tasks[0].methods.pbnn.step_size: step_size = 'small' is not 'auto', 'ladder' or a number"],
     ),
     "a fraction for a count": (
         "[2, 5], num",
@@ -558,7 +558,7 @@ def test_every_mistake_of_a_file_is_reported_at_once(mistakes):
         "tasks[1].task: no task 'regresion'; did you mean 'regression'?",
         "chains: chains = -4 must be at least 1",
         "tasks[0].methods.pbnn.step_size[0]: step_size = 0 must be positive",
-        "tasks[0].methods.pbnn.step_size[1]: step_size = 'x' is not 'auto' or a number",
+        "tasks[0].methods.pbnn.step_size[1]: step_size = 'x' is not 'auto', 'ladder' or a number",
         "tasks[0].methods.naive[1].batchsize: no setting 'batchsize'; did you mean 'batch_size'?",
     ]
 
