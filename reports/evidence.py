@@ -14,6 +14,12 @@ from reports.types import NothingToShow
 CONTROLLED = ("pbnn_cn", "pbnn_cv", "pbnn_mala_cv")
 
 
+def require(holds: bool) -> None:
+    """Say a sentence only where the numbers bear it out."""
+    if not holds:
+        raise NothingToShow("the numbers say otherwise")
+
+
 def have_converged(setting: Setting) -> Sequence[Row]:
     return setting.converged
 

@@ -1,15 +1,16 @@
 """What a study found, in plain words and with its numbers: the first thing that its report, and the README, say."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from records.display import format_estimate, format_name, format_number
 from records.setting import Setting, sweeps
 from records.study import StudyResults
 from reports.claims.cost import growth
 from reports.claims.rules import RULES
-from reports.evidence import ended_well, full_data_of, settings
-from reports.types import NothingToShow
+from reports.evidence import ended_well, full_data_of, require, settings
+from reports.tall_findings import OF_TALL
+from reports.types import Finding, NothingToShow
 
 #: How far a band may be from the exact one, in width and place, and a posterior overconfident.
 RULE, OVERCONFIDENT = RULES[2], RULES[6]["overconfident"]
@@ -17,26 +18,12 @@ RULE, OVERCONFIDENT = RULES[2], RULES[6]["overconfident"]
 PENALISED = ["pbnn", "pbnn_mala"]
 
 
-class Finding(NamedTuple):
-    """A sentence to remember, and what there is to it."""
-
-    headline: str
-    text: str
-
-
 def findings(study: StudyResults) -> list[Finding]:
     """Those that the study has the runs for, and whose words its numbers bear out; numbers do not choose words."""
-    rules: tuple[Callable[[StudyResults], Finding], ...] = (
-        _penalty,
-        _target,
-        _calibration,
-        _cost,
-        _stuck_at_the_papers_step,
-        _to_the_letter,
-        _noise_grows,
-    )
+    of_paper = (_penalty, _target, _calibration, _cost, _stuck_at_the_papers_step, _to_the_letter, _noise_grows)
+    rules: dict[str, tuple[Callable[[StudyResults], Finding], ...]] = {"tall": OF_TALL}
     found = []
-    for rule in rules:
+    for rule in rules.get(study.name, of_paper):
         try:
             found.append(rule(study))
         except NothingToShow:
@@ -44,15 +31,10 @@ def findings(study: StudyResults) -> list[Finding]:
     return found
 
 
-def _require(holds: bool) -> None:
-    if not holds:
-        raise NothingToShow("the numbers say otherwise")
-
-
 def _first(candidates: Iterable[Setting]) -> Setting:
     """The first in the order of their labels, so that the same study always gives the same sentence."""
     found = sorted(candidates, key=lambda one: one["label"])
-    _require(bool(found))
+    require(bool(found))
     return found[0]
 
 
@@ -71,7 +53,7 @@ def _penalty(study: StudyResults) -> Finding:
     estimated = settings(study, **line, method="pbnn", variance="batches")
     many = max(estimated, key=lambda one: one["num_batches"])
     few = min(estimated, key=lambda one: one["num_batches"])
-    _require(_is_right(known) and _is_right(many) and not _is_right(naive))
+    require(_is_right(known) and _is_right(many) and not _is_right(naive))
     widths = [format_number(one.mean("sd_ratio")) for one in (naive, known, many, few)]
     return Finding(
         "The penalty works.",
@@ -86,7 +68,7 @@ def _target(study: StudyResults) -> Finding:
     usual: dict[str, Any] = {"method": "pbnn", "variance": "batches", "weight": "batch", "preconditioner": "full"}
     found = settings(study, variant="regression", batch_size=5, **usual)
     quiet, loud = min(found, key=_noise), max(found, key=_noise)
-    _require(_is_right(quiet))
+    require(_is_right(quiet))
     within = (
         "With mini-batches of n points of a data set it finds what a full-data chain with the likelihood tempered to n "
         f"finds: {format_number(quiet.mean('sd_ratio'))} of its width where the noise is least, "
@@ -115,8 +97,8 @@ def _calibration(study: StudyResults) -> Finding:
     small = _first(settings(study, variant="regression", method="pbnn", batch_size=10, weight="batch"))
     images = _first(settings(study, variant="mnist", method="pbnn", batch_size=100, weight="batch"))
     errors = [one.mean("ece") for one in (full, small, images_full, images)]
-    _require(full.mean("confidence_gap") > OVERCONFIDENT and errors[1] < errors[0])
-    _require(images_full.mean("confidence_gap") < OVERCONFIDENT and errors[3] > errors[2])
+    require(full.mean("confidence_gap") > OVERCONFIDENT and errors[1] < errors[0])
+    require(images_full.mean("confidence_gap") < OVERCONFIDENT and errors[3] > errors[2])
     numbers = [format_number(error, 2) for error in errors]
     return Finding(
         "A small n calibrates an overconfident posterior and spoils a calibrated one.",
@@ -137,7 +119,7 @@ def _cost(study: StudyResults) -> Finding:
         if all(both):
             ours, theirs = (min(one.mean("evaluations_per_draw") for one in kind) for kind in both)
             ratios.append(ours / theirs)
-    _require(bool(ratios) and min(ratios) > 2)
+    require(bool(ratios) and min(ratios) > 2)
     low, high = (format_number(ratio, 2) for ratio in (min(ratios), max(ratios)))
     times = low if low == high else f"{low} to {high}"
     return Finding(
@@ -150,7 +132,7 @@ def _cost(study: StudyResults) -> Finding:
 def _stuck_at_the_papers_step(study: StudyResults) -> Finding:
     wanted: dict[str, Any] = {"method": "pbnn", "step_size": 0.1, "preconditioner": "none", "batch_size": 5}
     found = _first(settings(study, ended_well, variant="regression", **wanted))
-    _require(found.mean("acceptance_rate") < 1e-3)
+    require(found.mean("acceptance_rate") < 1e-3)
     return Finding(
         "At the step that the paper names, without a preconditioner, the chain does not move.",
         f"{format_name(found)} accepts {format_number(found.mean('acceptance_rate'), 2)} of its moves.",
@@ -161,7 +143,7 @@ def _to_the_letter(study: StudyResults) -> Finding:
     """The paper's variance of one mini-batch: deviations from that mini-batch itself, or from the mean of all."""
     found = _first(settings(study, variant="regression", method="pbnn", variance="literal"))
     width, factor = found.estimate("sd_ratio"), found.mean("audit_variance_ratio_mean")
-    _require(width.high is not None and width.high < 1 and factor > 1.5)
+    require(width.high is not None and width.high < 1 and factor > 1.5)
     return Finding(
         "Read to the letter, the paper's variance of one mini-batch is twice what it should be.",
         "Its deviations are from the mini-batch itself, not from the mean of all: the estimate is "
@@ -179,7 +161,7 @@ def _noise_grows(study: StudyResults) -> Finding:
         if sweep[-1]["num_points"] >= RULES[11]["min_range"] * sweep[0]["num_points"]
     ]
     exponents = [growth(sweep, "log_variance") for sweep in wide]
-    _require(bool(wide) and min(exponent.mean or 0.0 for exponent in exponents) > 0.5)
+    require(bool(wide) and min(exponent.mean or 0.0 for exponent in exponents) > 0.5)
     return Finding(
         "Plain PBNN on the posterior of all data needs n M in proportion to N.",
         "With n M fixed its σ² grows " + "; ".join(map(_grows, wide)) + ".",

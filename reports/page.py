@@ -19,7 +19,6 @@ from records.usage import budget, read_usage
 from reports import tables
 from reports.benchmarks import SECTION, Benchmarks, is_met, words
 from reports.contents import contents_of
-from reports.findings import Finding
 from reports.inline_svg import inline_svg
 from reports.judging import family_text
 from reports.leaderboard_table import leaderboard_tables
@@ -41,6 +40,7 @@ from reports.types import (
     REPRODUCED,
     ClaimResult,
     FigureResult,
+    Finding,
     Speed,
 )
 from reports.verdicts import format_evidence

@@ -33,6 +33,13 @@ class NothingToShow(Exception):
     """There are no runs, or benchmarks, for this; the message says which are missing."""
 
 
+class Finding(NamedTuple):
+    """A sentence to remember, and what there is to it."""
+
+    headline: str
+    text: str
+
+
 class Mark(NamedTuple):
     """What a mark of a drawing stands for."""
 

@@ -17,7 +17,7 @@ FULL_DATA = ("full_mh", "mala", "blackjax_hmc", "blackjax_nuts")
 SYNTHETIC = "logistic"
 
 
-def _widest(
+def widest(
     study: StudyResults, method: str, evidence: Callable[[Setting], Sequence[Row]] = have_converged
 ) -> list[Setting]:
     """The setting of a method that ran at most N, at each of them, ascending."""
@@ -29,7 +29,7 @@ def _widest(
 
 @guarded
 def _draws_do_not_grow(study: StudyResults) -> Verdict:
-    sweeps = [_widest(study, method) for method in CONTROLLED]
+    sweeps = [widest(study, method) for method in CONTROLLED]
     questions = [
         lies_below(Evidence(_grown(sweep), sweep[-1].ratio(sweep[0], "evaluations_per_draw")), RULES[21]["growth"])
         for sweep in sweeps
@@ -59,7 +59,7 @@ def _grown(sweep: Sequence[Setting]) -> str:
 
 @guarded
 def _steps_do_not_grow(study: StudyResults) -> Verdict:
-    sweeps = [_widest(study, method, ended_well) for method in CONTROLLED]
+    sweeps = [widest(study, method, ended_well) for method in CONTROLLED]
     questions = [
         lies_below(
             Evidence(
@@ -93,18 +93,18 @@ def _exactness(setting: Setting) -> list[Question]:
     ]
 
 
-def _is_right(setting: Setting) -> bool:
+def is_right(setting: Setting) -> bool:
     """By its means over seeds."""
     rule = RULES[24]
     is_wide_enough = abs(setting.mean("sd_ratio") - 1) <= rule["exact_width"]
     return is_wide_enough and setting.mean("mean_error") <= rule["exact_place"]
 
 
-def _fastest(candidates: Sequence[Setting]) -> Setting:
+def fastest(candidates: Sequence[Setting]) -> Setting:
     return min(candidates, key=lambda one: (one.mean("seconds_to_400"), one["label"]))
 
 
-def _variants(study: StudyResults) -> list[str]:
+def tall_variants(study: StudyResults) -> list[str]:
     """The data sets of the study with many points for each parameter: mnist, flights, and the largest synthetic one."""
     sizes = {one["variant"]: one["num_points"] for one in study.all_settings if one["task"] == SYNTHETIC}
     largest = [max(sizes, key=lambda variant: sizes[variant])] if sizes else []
@@ -113,10 +113,10 @@ def _variants(study: StudyResults) -> list[str]:
 
 @guarded
 def _is_the_posterior(study: StudyResults) -> Verdict:
-    variants = _variants(study)
+    variants = tall_variants(study)
     if not variants:
         raise NothingToShow(f"Missing runs: the study has none of mnist, flights and {SYNTHETIC}")
-    chosen = [_fastest(settings(study, variant=variant, method=list(CONTROLLED))) for variant in variants]
+    chosen = [fastest(settings(study, variant=variant, method=list(CONTROLLED))) for variant in variants]
     questions = [question for one in chosen for question in _exactness(one)]
     few = [one for one in study.settings(variant="digits", method=list(CONTROLLED)) if one.converged]
     numbers = "; ".join(
@@ -142,10 +142,10 @@ def _is_faster(study: StudyResults) -> Verdict:
     questions, used, numbers = [], [], []
     for variant in ("mnist", "flights"):
         rivals = settings(study, variant=variant, method=list(FULL_DATA))
-        ours = [one for one in settings(study, variant=variant, method=list(CONTROLLED)) if _is_right(one)]
+        ours = [one for one in settings(study, variant=variant, method=list(CONTROLLED)) if is_right(one)]
         if not ours:
             raise NothingToShow(f"No mini-batch chain on {variant} has an sd ratio and a mean within the bounds")
-        best, rival = _fastest(ours), _fastest(rivals)
+        best, rival = fastest(ours), fastest(rivals)
         ratio = rival.ratio(best, "seconds_to_400")
         names = method_name(rival["method"]), method_name(best["method"])
         evidence = Evidence(f"{variant}: time to 400 effective draws, {names[0]} over {names[1]}", ratio)
@@ -171,7 +171,7 @@ def _is_faster(study: StudyResults) -> Verdict:
 @guarded
 def _chain_is_needed(study: StudyResults) -> Verdict:
     questions, used, numbers = [], [], []
-    for variant in ("digits", *_variants(study)):
+    for variant in ("digits", *tall_variants(study)):
         (one,) = settings(study, variant=variant, method="laplace")[:1]
         evidence = Evidence(f"error of Laplace's predictive mean, {variant}", one.estimate("point_error"), "sd")
         is_near = variant not in ("digits", "mnist")

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.typing import LineStyleType
 
 from metrics.decisions import gaussian_balance
-from records.display import format_number, method_name
+from records.display import method_name
 from records.methods import facts_of, in_order
 from records.setting import Setting, one_backend
 from records.study import StudyResults
@@ -86,6 +86,9 @@ def _largest_gap(families: Sequence[Sequence[Setting]]) -> str:
     last: dict[bool, dict[int, float]] = {True: {}, False: {}}
     for family in families:
         for one in family:
+            # Draws that read no data, those of Laplace, are of no chain.
+            if not one.mean("evaluations_per_draw") > 0:
+                continue
             sizes = last[facts_of(one["method"]).is_minibatch]
             size = int(one["num_points"])
             sizes[size] = min(sizes.get(size, math.inf), one.mean("seconds_per_draw"))
@@ -93,7 +96,7 @@ def _largest_gap(families: Sequence[Sequence[Setting]]) -> str:
     if not common:
         return ""
     ratio = last[False][common[-1]] / last[True][common[-1]]
-    return f"At N = {common[-1]:,} all data take {format_number(ratio, 2)} times as long."
+    return f"At N = {common[-1]:,} all data take {float(f'{ratio:.2g}'):,.0f} times as long."
 
 
 # Bias against cost, w = N
