@@ -82,10 +82,10 @@ def _target(study: StudyResults) -> Finding:
         if _is_right(one)
     ]
     if not fresh:
-        return Finding("What it samples is the tempered posterior.", within)
+        return Finding("What PBNN samples is the tempered posterior.", within)
     far = max(fresh, key=lambda one: (one["batch_size"], one["label"]))
     return Finding(
-        "Within a data set it samples the tempered posterior, and on fresh data the expected one.",
+        "Within a data set PBNN samples the tempered posterior, and on fresh data the expected one.",
         f"{within} Where every mini-batch is fresh from the population it finds the posterior of the expected loss: "
         f"{format_number(far.mean('sd_ratio'))} of its width at n = {far['batch_size']}, its mean off by "
         f"{format_number(far.bias().mean, 2)} sd. Both sides of the question are right, each about its own setting.",

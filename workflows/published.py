@@ -19,9 +19,9 @@ def published(study: str) -> str:
     first = next(figure for figure in figures["figures"] if figure["name"] == FIGURES_OF[study][0])
     folder = (PUBLISHED / study).relative_to(ROOT).as_posix()
     title = text(first["title"])
-    answers = " ".join(f"{text(one['statement'])} **{one['verdict']}**." for one in claims["claims"])
+    answers = "".join(f"- {text(one['statement'])} **{one['verdict']}**\n" for one in claims["claims"])
     report = f"[The report]({folder}/report.html) has rules and evidence (commit {claims['commit']})."
-    return f"![{title}]({folder}/figures/{first['name']}.png)\n\n{title}. {answers} {report}\n"
+    return f"![{title}]({folder}/figures/{first['name']}.png)\n\n{answers}\n{report}\n"
 
 
 def _read(study: str, name: str) -> dict[str, Any]:

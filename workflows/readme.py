@@ -29,7 +29,8 @@ def refresh(content: str) -> str:
     """``content`` with a new part between every ``<!-- begin name -->`` and ``<!-- end name -->``."""
     parts: dict[str, Callable[[], str]] = {
         "hero": lambda: hero(_published("figures")),
-        "findings": lambda: found(StudyResults.load(PUBLISHED / STUDY)),
+        # What the suite adds, then what became of the paper's claims.
+        "findings": lambda: "".join(found(StudyResults.load(PUBLISHED / study)) for study in ("tall", STUDY)),
         "example": example,
         "verdicts": lambda: verdicts(_published("claims")),
         "tall": lambda: published("tall"),

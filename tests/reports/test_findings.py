@@ -55,7 +55,7 @@ def test_every_finding_comes_with_its_numbers():
     found = dict(findings(study(other_world(), MadeUp)))
     expected = {
         "The penalty works.": ["1.80 times as wide", "1.01 times with the variance known", "1.40 times from 2"],
-        "Within a data set it samples the tempered posterior, and on fresh data the expected one.": ["n = 200"],
+        "Within a data set PBNN samples the tempered posterior, and on fresh data the expected one.": ["n = 200"],
         "A small n calibrates an overconfident posterior and spoils a calibrated one.": ["0.08", "0.01", "0.13"],
         "Where a small bias is good enough, SGLD is far cheaper.": ["800 times fewer"],
         "At the step that the paper names, without a preconditioner, the chain does not move.": ["e−6 of its moves"],
@@ -88,5 +88,5 @@ def test_a_sentence_that_the_numbers_do_not_bear_out_is_not_said(change, lost):
 
 def test_a_study_without_the_runs_has_fewer_findings():
     rows = [row for row in other_world() if "fresh" not in row["variant"]]
-    assert "What it samples is the tempered posterior." in headlines(rows)
+    assert "What PBNN samples is the tempered posterior." in headlines(rows)
     assert headlines([row for row in world() if row["task"] == "mnist"]) == []

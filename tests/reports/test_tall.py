@@ -238,7 +238,7 @@ def test_the_readme_shows_what_is_published_or_how_to_publish(monkeypatch, tmp_p
     contents = contents_of("tall")
     render(study(world()), tmp_path / "tall", contents.figures[:1], contents.claims, NO_BENCHMARKS)
     text = published("tall")
-    assert "](tall/figures/cost_of_a_draw.png)" in text and f"{TALL[0].statement} **yes**." in text
+    assert "](tall/figures/cost_of_a_draw.png)" in text and f"{TALL[0].statement} **yes**" in text
 
 
 def test_the_study_asks_for_the_posterior_of_all_data_everywhere():
