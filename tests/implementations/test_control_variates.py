@@ -379,6 +379,7 @@ def test_kinks_of_several_layers_are_a_row_that_says_so(problem):
         anchor_of(whole, METHODS["pbnn_cv"], resolve("pbnn_cv", {}, whole))
 
 
+@pytest.mark.slow
 @both
 def test_the_residual_of_detailed_balance_tells_a_biased_rule_from_a_right_one(problem, backend):
     """Of the same moves: naive goes uphill too often, a known variance does not, and nothing is left without noise."""

@@ -184,6 +184,7 @@ def test_the_anchored_gradient_of_all_points_is_the_targets_own(backend, likelih
         np.testing.assert_allclose(np.asarray(of_proxies), expected, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.slow
 @both
 def test_chains_find_what_full_data_chains_find(backend):
     """Means and variances of the outputs at the data, of many chains around one mode; three quarters of the points."""

@@ -181,6 +181,7 @@ def test_the_audit_of_sgld_weighs_its_moves_at_the_step_size_they_were_made_with
     assert abs(late["true_delta"]).mean() < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", CPU)
 @pytest.mark.parametrize(
     ("method", "given"),
@@ -228,6 +229,7 @@ command.main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", CPU)
 def test_a_run_killed_without_warning_goes_on_to_the_very_same_draws(tmp_path, backend, monkeypatch):
     load, resumed_at = checkpoint.load, []
