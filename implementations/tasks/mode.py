@@ -11,7 +11,9 @@ from implementations.tasks.problem import CHUNK, Problem
 
 #: A step that lowers U_w by less than this (in nats, where chains see differences of order 1) ends the search.
 TOLERANCE = 1e-8
-MAX_STEPS = 200
+#: A few do for a Gaussian prior. Under a Laplace prior, with features that are nearly collinear, RIDGE shortens the
+#: steps along what the outputs hardly see, and thousands were needed (regression, w = N).
+MAX_STEPS = 10_000
 #: Added to the model's curvature, relative to its mean, so that it can be inverted also along directions that leave
 #: every output as it is (softmax has some). The model stays centred at the current point, so the mode does not move.
 RIDGE = 1e-6
