@@ -157,7 +157,13 @@ def _p_value(outcome: str, answers: Sequence[Answer], premise: Part | None) -> f
 
 def _open(questions: Sequence[Question], alpha: float, most: int = 3) -> str:
     """What keeps questions open."""
-    undecided = [question for question in questions if question.answer.at(alpha) is None] or list(questions)
+    undecided = [question for question in questions if question.answer.at(alpha) is None]
+    if not undecided and questions:
+        nearest = _nearest(questions)
+        return (
+            f"Too close to call with {len(questions)} questions at once (Holm), though each is decided by itself: "
+            f"nearest to its border is {format_evidence(nearest.evidence)}, to lie {nearest.border}."
+        )
     few = [question.evidence for question in undecided if question.evidence.value.low is None]
     if few:
         return f"Too few seeds for an interval: {'; '.join(map(format_evidence, few[:most]))}."
@@ -165,13 +171,18 @@ def _open(questions: Sequence[Question], alpha: float, most: int = 3) -> str:
     return f"Too close to call: {'; '.join(lines)}."
 
 
+def _nearest(questions: Sequence[Question]) -> Question:
+    """The least certain of those that are decided."""
+    return max(questions, key=lambda one: min(one.answer.p_yes, one.answer.p_no))
+
+
 def _would_change(outcome: str, questions: Sequence[Question], alpha: float) -> str:
     """What it would take: of what decided the number nearest to its border, of what did not any that is open."""
     if outcome == INCONCLUSIVE:
-        pending = [question for question in questions if question.answer.at(alpha) is None] or questions
+        pending = [question for question in questions if question.answer.at(alpha) is None] or [_nearest(questions)]
         return f"More seeds or longer chains, until {pending[0].evidence.label} lies {pending[0].border}."
     decided = [question for question in questions if question.answer.at(alpha) is not None] or questions
-    nearest = max(decided, key=lambda one: min(one.answer.p_yes, one.answer.p_no))
+    nearest = _nearest(decided)
     return f"Nearest to its border is {format_evidence(nearest.evidence)}, which decides {nearest.border}."
 
 

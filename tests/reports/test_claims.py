@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from metrics.seeds import Estimate
+from metrics.seeds import Estimate, mean_over_seeds
 from records.display import format_estimate
 from records.setting import MAX_R_HAT, MIN_ESS
 from records.study import StudyResults
@@ -23,8 +23,10 @@ from records.summary import table_of
 from reports.claims import CLAIMS, as_json
 from reports.claims.rules import FILE, RULES, parse_rules
 from reports.judging import family_text, judge_claims
+from reports.questions import answers_of, any_holds, lies_above
 from reports.registration import registration
-from reports.types import IN_PART, INCONCLUSIVE, NOT_REPRODUCED, PREMISE_NOT_MET, REPRODUCED, Verdict
+from reports.types import IN_PART, INCONCLUSIVE, NOT_REPRODUCED, PREMISE_NOT_MET, REPRODUCED, Evidence, Verdict
+from reports.verdicts import verdict
 
 Row = dict[str, Any]
 SEEDS = (0, 1, 2)
@@ -757,3 +759,16 @@ def test_the_file_has_all_there_is_to_a_verdict():
             "num_missing": 0,
             "unit": first.unit,
         }
+
+
+def test_what_only_the_number_of_questions_leaves_open_names_the_nearest_to_its_border():
+    """Four numbers, each surely above its bound by itself; that one of four is, is not as sure."""
+    near = mean_over_seeds(dict(enumerate((0.13, 0.27, 0.11, 0.29, 0.16, 0.24))))
+    error = (near.high - near.low) / 2 / stats.t.ppf(0.975, 5)
+    bound = near.mean - stats.t.ppf(0.98, 5) * error
+    questions = [lies_above(Evidence(name, near), bound - shift) for name, shift in (("far", 1e-3), ("near", 0.0))] * 2
+    assert all(question.holds for question in questions)
+    found = verdict(questions, [], holds=any_holds(answers_of(questions)), conclusions={True: "yes", False: "no"})
+    assert found.outcome == INCONCLUSIVE
+    assert "with 4 questions at once" in found.reason and "is near 0.20" in found.reason
+    assert found.would_change.startswith("More seeds or longer chains, until near lies on one side")
