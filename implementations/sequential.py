@@ -19,7 +19,7 @@ from implementations.metropolis import choose
 from implementations.proposals import random_walk, scale_by
 from implementations.weighing import Losses, balance_of
 
-#: A move is decided anew, each way, in so many orders of the points, and in each at so many levels of the uniform.
+#: A move is decided again, each way, in so many orders of the points, and in each at so many levels of the uniform.
 NUM_ORDERS, NUM_LEVELS = 50, 16
 
 

@@ -48,7 +48,7 @@ def confidence_gap(curve: Reliability) -> float:
 
 
 def class_ece_by_chance(probabilities: np.ndarray, num_bins: int = NUM_BINS) -> float:
-    """Mean ECE of a calibrated model with these predictions: each is right with its own confidence, drawn anew."""
+    """Mean ECE of a calibrated model with these predictions: each is right with its own confidence, resampled."""
     confidence = probabilities.max(axis=1).astype(np.float64)
     bins = np.searchsorted(np.linspace(0, 1, num_bins + 1)[1:-1], confidence, side="right")
     random = np.random.default_rng(0)

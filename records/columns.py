@@ -77,7 +77,7 @@ COLUMNS: dict[str, Column] = {
     "target_weight": Column("number", "w of the target as a number"),
     "num_points": Column("count", "N, training points"),
     "num_epochs": Column("count", "passes over the data that trained the network, where they are not the task's own"),
-    "fresh_points": Column("count", "points drawn anew for the chains to read, where those of the task are not read"),
+    "fresh_points": Column("count", "newly drawn points for the chains to read, where those of the task are not read"),
     "num_parameters": Column("count", "P, stochastic parameters"),
     # The sampler
     "num_draws": Column("count", "draws kept of each chain"),
@@ -106,7 +106,7 @@ COLUMNS: dict[str, Column] = {
     "ece_equal_mass": Column("number", "classes: the same in 15 bins of equally many points", DISTANCE),
     "confidence_gap": Column("number", "confidence - accuracy, or nominal - observed coverage; + is overconfident"),
     "ece_by_chance": Column(
-        "number", "ece that chance alone gives a calibrated model, from test sets drawn anew", DISTANCE
+        "number", "ece that chance alone gives a calibrated model, from resampled test sets", DISTANCE
     ),
     "validation_ece": Column("number", "ece on the validation points, for choosing batch_size", DISTANCE),
     "validation_confidence_gap": Column("number", "confidence_gap on the validation points"),

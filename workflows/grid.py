@@ -31,7 +31,7 @@ VARIANT_OPTIONS = {
     "prior_scale": PRIOR_SCALE,
     "num_points": Setting("num_points", "N, training points, of a task whose data are drawn", int, minimum=2),
     "num_epochs": Setting("num_epochs", "passes over the data that train the network", int, minimum=1),
-    "fresh_points": Setting("fresh_points", "points drawn anew for the chains to read", int, minimum=2),
+    "fresh_points": Setting("fresh_points", "newly drawn points for the chains to read", int, minimum=2),
 }
 
 

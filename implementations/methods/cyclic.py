@@ -1,4 +1,4 @@
-"""Cyclic SG-MCMC: a step size that falls along a cosine and begins anew, with draws from late in each cycle."""
+"""Cyclic SG-MCMC: a step size that falls along a cosine and starts over, with draws from late in each cycle."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def cyclic(card: Card, name: str, label: str, colour: str) -> Card:
         card,
         name=name,
         label=label,
-        summary=f"{card.summary.partition(',')[0].partition(':')[0]}, with a step size that falls and begins anew",
+        summary=f"{card.summary.partition(',')[0].partition(':')[0]}, with a step size that falls and starts over",
         reference=f"{card.reference}; Zhang, Li, Zhang, Chen and Wilson (2020)",
         own_settings=(*settings, *SCHEDULE),
         colour=colour,

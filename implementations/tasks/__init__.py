@@ -49,7 +49,7 @@ def find_task(
     Or a variant of it, where its data and its network allow.
 
     ``num_points`` is another number of training points, and ``num_epochs`` of passes over them that train the network.
-    With ``fresh_points`` the network is as ever, but what chains read are so many points drawn anew: a stand-in for a
+    With ``fresh_points`` the network is as ever, but what chains read are so many newly drawn points: a stand-in for a
     stream of data, in which no point comes twice.
     """
     found = _from_file(name) if is_reference(name) else TASKS.get(name)
