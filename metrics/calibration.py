@@ -5,6 +5,7 @@ regression (nominal and observed coverage of central intervals). ``ece`` and ``c
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -59,6 +60,7 @@ def class_ece_by_chance(probabilities: np.ndarray, num_bins: int = NUM_BINS) -> 
     return float(np.mean(gaps)) / len(confidence)
 
 
+@cache
 def coverage_ece_by_chance(num_points: int, num_levels: int = NUM_LEVELS) -> float:
     """The same of coverage: the distribution function at the targets is uniform."""
     random = np.random.default_rng(0)

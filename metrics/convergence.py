@@ -1,16 +1,20 @@
-"""Have the chains converged? Rank-normalised split R-hat and bulk and tail ESS (Vehtari et al. 2021), by arviz.
+"""Have the chains converged? Rank-normalised split R-hat and bulk and tail ESS (Vehtari et al. 2021).
 
-To be given function-space traces: the weights of a network are not identifiable, its predictions are.
+To be given function-space traces: the weights of a network are not identifiable, its predictions are. The numbers are
+those of arviz, to rounding, of all quantities at once; arviz takes longer to import than an evaluation takes.
 """
 
-import warnings
+import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from scipy.fft import next_fast_len
+from scipy.special import ndtri
 
-#: arviz splits each chain in two and needs two draws in each half.
+#: Each chain is split in two, and there are two draws in each half at least.
 MIN_DRAWS = 4
+#: The tail ESS is the lesser of those of the draws below these quantiles.
+TAILS = (0.05, 0.95)
 
 
 @dataclass(frozen=True)
@@ -40,19 +44,15 @@ def convergence(traces: np.ndarray) -> Convergence:
         return _undefined(f"{np.sum(~is_finite)} of {num_quantities} quantities are not finite")
     if num_draws < MIN_DRAWS:
         return _undefined(f"{num_draws} draws per chain: at least {MIN_DRAWS} are needed")
-    # arviz splits chains in halves and drops the middle draw of an odd number: drop the last, before looking at them.
-    halves = traces[:, : num_draws - num_draws % 2].astype(np.float64)
-    varying = [trace for trace in np.moveaxis(halves, 2, 0) if np.ptp(trace) > 0]
-    if not varying:
+    halves = split_chains(traces)
+    varying = halves[np.ptp(halves, axis=(1, 2)) > 0]
+    if len(varying) == 0:
         return _undefined("constant chains: no quantity ever changes")
-    # Where nearly all draws equal the largest no quantile cuts off a tail, and arviz would return the number of draws.
-    tailed = [trace for trace in varying if np.quantile(trace, 0.05) < trace.max()]
+    # Where nearly all draws equal the largest no quantile cuts off a tail, and the ESS would be the number of draws.
+    tailed = varying[np.quantile(varying, TAILS[0], axis=(1, 2)) < varying.max(axis=(1, 2))]
 
-    arviz = import_arviz()
-    is_stuck = any(np.ptp(trace.reshape(2 * num_chains, -1), axis=1).max() == 0 for trace in varying)
-    r_hat = None if num_chains == 1 or is_stuck else _worst_r_hat(arviz, varying)
-    bulk = [float(arviz.ess(trace, method="bulk")) for trace in varying]
-    tail = [float(arviz.ess(trace, method="tail")) for trace in tailed]
+    is_stuck = bool((np.ptp(varying, axis=2).max(axis=1) == 0).any())
+    bulk, tail = bulk_ess(varying), tail_ess(tailed) if len(tailed) else np.zeros(0)
     num_constant, num_tailless = num_quantities - len(varying), len(varying) - len(tailed)
     notes = {
         f"{num_constant} of {num_quantities} quantities never change and are left out": num_constant > 0,
@@ -61,11 +61,11 @@ def convergence(traces: np.ndarray) -> Convergence:
         "half chains stuck each at a value of its own: R-hat is infinite": num_chains > 1 and is_stuck,
     }
     return Convergence(
-        r_hat=r_hat,
-        min_bulk_ess=min(bulk),
+        r_hat=None if num_chains == 1 or is_stuck else float(r_hat(varying).max()),
+        min_bulk_ess=float(bulk.min()),
         median_bulk_ess=float(np.median(bulk)),
-        min_tail_ess=min(tail, default=None),
-        median_tail_ess=float(np.median(tail)) if tail else None,
+        min_tail_ess=float(tail.min()) if len(tail) else None,
+        median_tail_ess=float(np.median(tail)) if len(tail) else None,
         reason="; ".join(note for note, applies in notes.items() if applies) or None,
     )
 
@@ -74,22 +74,97 @@ def _undefined(reason: str) -> Convergence:
     return Convergence(None, None, None, None, None, reason)
 
 
-def _worst_r_hat(arviz: Any, traces: list[np.ndarray]) -> float:
-    # 0/0 where the folded trace is constant: arviz then keeps the unfolded one.
+def split_chains(traces: np.ndarray) -> np.ndarray:
+    """Half chains (quantities, 2 chains, draws / 2) of traces (chains, draws, quantities), in double precision.
+
+    Of an odd number of draws the last is left out; arviz leaves out the middle one.
+    """
+    num_chains, num_draws, num_quantities = traces.shape
+    even = np.moveaxis(traces[:, : num_draws - num_draws % 2], 2, 0)
+    return np.ascontiguousarray(even, dtype=np.float64).reshape(num_quantities, 2 * num_chains, -1)
+
+
+def r_hat(halves: np.ndarray) -> np.ndarray:
+    """Rank-normalised split R-hat (quantities,): the larger of that of place and, folded at the median, of spread."""
+    folded = np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True))
+    # 0/0 where the folded trace is constant: it says nothing, and the other counts.
     with np.errstate(divide="ignore", invalid="ignore"):
-        return max(float(arviz.rhat(trace)) for trace in traces)
+        return np.fmax(_r_hat(_normal_scores(halves)), _r_hat(_normal_scores(folded)))
 
 
-def import_arviz() -> Any:
-    """Imported where it is used: it costs two to four seconds, and no part of it comes without the rest."""
-    with warnings.catch_warnings():
-        # Announces, once a day, that a later version will be organised differently.
-        warnings.simplefilter("ignore", FutureWarning)
-        try:
-            import arviz
-        except FileNotFoundError:
-            # It keeps the day in a file, and processes that do so at the same moment take it from each other. The one
-            # that came too late finds it there.
-            import arviz
+def bulk_ess(halves: np.ndarray) -> np.ndarray:
+    """Effective draws (quantities,) for the place of the distribution."""
+    return _ess(_normal_scores(halves))
 
-    return arviz
+
+def tail_ess(halves: np.ndarray) -> np.ndarray:
+    """Effective draws (quantities,) for its tails: the lesser of those of two indicators."""
+    cuts = np.quantile(halves, TAILS, axis=(1, 2), keepdims=True)
+    low, high = (_ess((halves <= cut).astype(np.float64)) for cut in cuts)
+    return np.minimum(low, high)
+
+
+def _r_hat(halves: np.ndarray) -> np.ndarray:
+    """sqrt((B / W + n - 1) / n), with B / n the variance between the means of n draws each and W that within."""
+    num_draws = halves.shape[2]
+    between = num_draws * halves.mean(axis=2).var(axis=1, ddof=1)
+    within = halves.var(axis=2, ddof=1).mean(axis=1)
+    return np.asarray(np.sqrt((between / within + num_draws - 1) / num_draws))
+
+
+def _normal_scores(halves: np.ndarray) -> np.ndarray:
+    """Normal quantiles of the ranks among all draws of a quantity, with Blom's offset of 3/8."""
+    flat = halves.reshape(len(halves), -1)
+    return ndtri((_ranks(flat) - 3 / 8) / (flat.shape[1] + 1 / 4)).reshape(halves.shape)
+
+
+def _ranks(rows: np.ndarray) -> np.ndarray:
+    """Ranks from 1 in each row; equal values share the mean of theirs. As scipy.stats has it, without its import."""
+    order = np.argsort(rows, axis=1)
+    ordered = np.take_along_axis(rows, order, axis=1)
+    places = np.arange(rows.shape[1])
+    is_new = np.diff(ordered, axis=1, prepend=-np.inf) > 0
+    first = np.maximum.accumulate(np.where(is_new, places, 0), axis=1)
+    is_last = np.roll(is_new, -1, axis=1)
+    is_last[:, -1] = True
+    last = np.minimum.accumulate(np.where(is_last, places, places[-1])[:, ::-1], axis=1)[:, ::-1]
+    ranks = np.empty(rows.shape)
+    np.put_along_axis(ranks, order, 1 + (first + last) / 2, axis=1)
+    return ranks
+
+
+def _ess(halves: np.ndarray) -> np.ndarray:
+    """Effective draws of the mean of each quantity, from its autocorrelations by Geyer's initial monotone sequence.
+
+    Sums of neighbouring autocorrelations are positive and fall; where an estimate is not, and beyond, there is noise.
+    A quantity that never changes counts as independent draws.
+    """
+    _, num_chains, num_draws = halves.shape
+    total = num_chains * num_draws
+    covariance = _autocovariance(halves).mean(axis=1)
+    within = covariance[:, :1] * num_draws / (num_draws - 1)
+    variance = covariance[:, :1] + halves.mean(axis=2).var(axis=1, ddof=1)[:, None]
+    is_constant = np.ptp(halves, axis=(1, 2)) < np.finfo(np.float64).resolution
+    correlation = 1 - (within - covariance) / np.where(is_constant[:, None], 1, variance)
+    correlation[:, 0] = 1
+    # The last lags, of which nothing is known, are not looked at.
+    num_pairs = max(1, math.ceil((num_draws - 2) / 2))
+    pairs = correlation[:, 0 : 2 * num_pairs : 2] + correlation[:, 1 : 2 * num_pairs : 2]
+    is_end = pairs <= 0
+    is_end[:, -1] = True
+    end = is_end.argmax(axis=1)
+    falling = np.where(np.arange(num_pairs) < end[:, None], np.minimum.accumulate(pairs, axis=1), 0)
+    rows = np.arange(len(halves))
+    beyond = correlation[rows, 2 * end]
+    beyond = np.where(pairs[rows, end] < 0, np.maximum(beyond, 0), beyond)
+    time = np.maximum(-1 + 2 * falling.sum(axis=1) + beyond, 1 / np.log10(total))
+    return np.where(is_constant, total, total / time)
+
+
+def _autocovariance(halves: np.ndarray) -> np.ndarray:
+    """At every lag, by the Fourier transform of the chains followed by as many zeros."""
+    num_draws = halves.shape[2]
+    length = next_fast_len(2 * num_draws, real=True)
+    transformed = np.fft.rfft(halves - halves.mean(axis=2, keepdims=True), n=length)
+    power = transformed.real**2 + transformed.imag**2
+    return np.asarray(np.fft.irfft(power, n=length)[..., :num_draws] / num_draws)

@@ -1,5 +1,7 @@
 """How good the predictions are: accuracy, log density, Brier score, RMSE, CRPS."""
 
+import math
+
 import numpy as np
 from scipy.special import gammaln, ndtr
 
@@ -52,17 +54,13 @@ def gaussian_mixture_crps(
         E|Y - y| - 1/2 E|Y - Y'| = mean_s A(y - f_s, noise_sd) - 1/2 mean_{s,t} A(f_s - f_t, sqrt(2) noise_sd)
         A(m, s) = E|N(m, s^2)| = 2 s phi(m / s) + m (2 Phi(m / s) - 1)
 
-    (Grimit et al. 2006). The first mean is over all draws. In the second the S^2 pairs are brought down to
-    num_atoms^2: consecutive groups of the sorted centres give way to their means. Exact for S <= num_atoms.
+    (Grimit et al. 2006). The first mean is over all draws. In the second consecutive groups of the sorted centres give
+    way to their means, num_atoms in all. Exact for S <= num_atoms.
     """
     distance = np.zeros(len(targets))
     for centre in centres:
         distance += _mean_absolute(targets - centre, noise_sd) / len(centres)
-    atoms, weights = _atoms(centres, num_atoms)
-    spread = np.zeros(len(targets))
-    for atom, weight in zip(atoms, weights, strict=True):
-        spread += weight * (weights @ _mean_absolute(atoms - atom, np.sqrt(2) * noise_sd))
-    return distance - 0.5 * spread
+    return distance - 0.5 * _mean_distance(*_atoms(centres, num_atoms), noise_sd)
 
 
 def poisson_mixture_crps(rates: np.ndarray, targets: np.ndarray, num_atoms: int = NUM_ATOMS) -> np.ndarray:
@@ -93,6 +91,29 @@ def _atoms(centres: np.ndarray, num_atoms: int) -> tuple[np.ndarray, np.ndarray]
     counts = np.diff(starts, append=num_draws)
     sums = np.add.reduceat(np.sort(centres, axis=0), starts, axis=0, dtype=np.float64)
     return sums / counts[:, None], counts / num_draws
+
+
+def _mean_distance(atoms: np.ndarray, weights: np.ndarray, noise_sd: float) -> np.ndarray:
+    """E|Y - Y'| (n,) of two draws of the mixtures of N(atoms, noise_sd^2), whose atoms (k, n) are sorted.
+
+    Over pairs of atoms, or where these are more than the steps of it, as an integral of the distribution function,
+
+        E|Y - Y'| = 2 integral of F (1 - F),
+
+    by the trapezoidal rule, which is exact to exp(-(pi sd / step)^2), some 1e-8, for what is as smooth as this.
+    """
+    step, margin = 0.75 * noise_sd, 7 * noise_sd
+    num_steps = math.ceil((np.max(atoms[-1] - atoms[0]) + 2 * margin) / step)
+    total = np.zeros(atoms.shape[1])
+    if num_steps > len(atoms):
+        for atom, weight in zip(atoms, weights, strict=True):
+            total += weight * (weights @ _mean_absolute(atoms - atom, np.sqrt(2) * noise_sd))
+        return total
+    ratios = (atoms - atoms[0] + margin) / noise_sd
+    for number in range(num_steps + 1):
+        distribution = weights @ ndtr(number * step / noise_sd - ratios)
+        total += distribution * (1 - distribution)
+    return 2 * step * total
 
 
 def _mean_absolute(mean: np.ndarray, sd: float) -> np.ndarray:

@@ -10,6 +10,7 @@ softmax and the deviations stay in the outputs' own precision: that is what make
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -45,10 +46,15 @@ class Predictive:
     log_likelihood_trace: np.ndarray
     #: ``mean`` of each chain alone, (chains, n, K) or (chains, n): what they differ by is Monte Carlo error.
     chain_means: np.ndarray
-    #: Numbers only, (n,): the mixture's distribution function at the target, and its CRPS. At a count that function has
-    #: a step, in which the value is drawn at random: of a calibrated model all these are uniform.
+    #: Numbers only, (n,): the mixture's distribution function at the target. At a count that function has a step, in
+    #: which the value is drawn at random: of a calibrated model all these are uniform.
     pit: np.ndarray | None = None
-    crps: np.ndarray | None = None
+    score: Callable[[], np.ndarray] | None = None
+
+    @cached_property
+    def crps(self) -> np.ndarray | None:
+        """Numbers only, (n,). It takes as long as all the rest, so it is computed where it is asked for."""
+        return self.score() if self.score else None
 
     @property
     def traces(self) -> np.ndarray:
@@ -266,11 +272,12 @@ class _Regression:
 
     def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
         mean, sd = self.moments.result()
-        crps = gaussian_mixture_crps(self.centres.result(), self.targets, self.noise_sd)
         pit = self.distribution_sum / self.centres.num_seen
-        return Predictive(
-            mean, sd, self.log_density.result(), probe_trace, log_likelihood_trace, chain_means, pit, crps
-        )
+        traces = probe_trace, log_likelihood_trace
+        return Predictive(mean, sd, self.log_density.result(), *traces, chain_means, pit, self.score)
+
+    def score(self) -> np.ndarray:
+        return gaussian_mixture_crps(self.centres.result(), self.targets, self.noise_sd)
 
 
 class _Counts:
@@ -306,12 +313,13 @@ class _Counts:
 
     def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
         mean, sd = self.moments.result()
-        crps = poisson_mixture_crps(self.rates.result(), self.targets)
         # Sums of probabilities can exceed 1 by their rounding.
         pit = np.minimum(self.distribution_sum / self.rates.num_seen, 1)
-        return Predictive(
-            mean, sd, self.log_density.result(), probe_trace, log_likelihood_trace, chain_means, pit, crps
-        )
+        traces = probe_trace, log_likelihood_trace
+        return Predictive(mean, sd, self.log_density.result(), *traces, chain_means, pit, self.score)
+
+    def score(self) -> np.ndarray:
+        return poisson_mixture_crps(self.rates.result(), self.targets)
 
 
 class _Law(NamedTuple):

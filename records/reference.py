@@ -138,7 +138,7 @@ def _closed_form(problem: Problem, weight: float, seed: int) -> Reference:
 def _gold_standard(
     problem: Problem, weight: float, seed: int, chains: int, num_warmup: int, num_draws: int
 ) -> Reference:
-    # jax, blackjax and arviz take seconds to import, which the closed form does not need.
+    # jax and blackjax take seconds to import, which the closed form does not need.
     from implementations.tasks import gold_standard, network_gold_standard
 
     is_layer = len(problem.layers) == 1
@@ -169,7 +169,7 @@ def _gold_standard(
         ess_bulk=ess_bulk,
         ess_tail=ess_tail,
         num_divergences=run.num_divergences,
-        versions=_versions("numpy", "jax", "blackjax", "arviz"),
+        versions=_versions("numpy", "jax", "blackjax"),
     )
     if not is_layer:
         return answer
@@ -189,6 +189,7 @@ def _levels(run: "Chains") -> str:
 def _weighted(problem: Problem, weight: float, seed: int) -> Reference | None:
     """By importance sampling from the Gaussian at the mode, or None where the target is too far from it."""
     from implementations.tasks.importance import sample
+    from metrics.pareto import pareto_k
 
     run = sample(problem, weight, seed=seed)
     if run is None:
@@ -197,8 +198,8 @@ def _weighted(problem: Problem, weight: float, seed: int) -> Reference | None:
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     kish = float(1 / np.square(weights).sum())
-    pareto_k = _pareto_k(logs)
-    reason = "" if pareto_k <= MAX_PARETO_K else f"Pareto k {pareto_k:.2f} of the weights is above {MAX_PARETO_K}"
+    shape = pareto_k(logs)
+    reason = "" if shape <= MAX_PARETO_K else f"Pareto k {shape:.2f} of the weights is above {MAX_PARETO_K}"
     flat = run.draws.reshape(-1, problem.num_parameters)
     centre = weights @ flat
     mean, sd, mcse, ess = _weighted_predictive(problem, run)
@@ -210,7 +211,7 @@ def _weighted(problem: Problem, weight: float, seed: int) -> Reference | None:
         kind="gold_standard",
         method=f"importance sampling from the Gaussian at the mode: {run.draws.shape[0]} batches of "
         f"{run.draws.shape[1]} draws with its mean and covariance, sd of the log weights {logs.std():.2g}, "
-        f"Pareto k {pareto_k:.2f}",
+        f"Pareto k {shape:.2f}",
         is_usable=not reason,
         reason=reason,
         mean=centre,
@@ -221,7 +222,7 @@ def _weighted(problem: Problem, weight: float, seed: int) -> Reference | None:
         predictive_mcse=mcse,
         ess_bulk=ess,
         ess_tail=kish,
-        versions=_versions("numpy", "jax", "arviz"),
+        versions=_versions("numpy", "jax"),
     )
 
 
@@ -245,12 +246,6 @@ def _weighted_predictive(problem: Problem, run: "Weighted") -> tuple[np.ndarray,
     mean, mean_spread, sd, sd_spread = (np.concatenate(part) for part in zip(*parts, strict=True))
     worst = max(float(np.max(mean_spread / sd)), float(np.max(np.sqrt(2) * sd_spread / sd)))
     return mean, sd, mean_spread / np.sqrt(num_batches), num_batches / worst**2
-
-
-def _pareto_k(log_weights: np.ndarray) -> float:
-    from metrics.convergence import import_arviz
-
-    return float(import_arviz().psislw(log_weights)[1])
 
 
 def _empty(problem: Problem, weight: float, seed: int) -> Reference:
@@ -303,13 +298,15 @@ def _predictive(problem: Problem, draws: np.ndarray) -> tuple[np.ndarray, np.nda
 
 def _diagnostics(probes: np.ndarray, log_likelihood: np.ndarray) -> tuple[float, float, float]:
     """The worst R-hat, bulk ESS and tail ESS of predictions (chains, draws, points, outputs) and the log likelihood."""
-    from metrics.convergence import import_arviz
+    from metrics.convergence import convergence
 
-    arviz = import_arviz()
     quantities = np.concatenate([probes.reshape(*log_likelihood.shape, -1), log_likelihood[:, :, None]], axis=-1)
-    chains = arviz.convert_to_dataset({"quantity": quantities})
-    rhat, bulk, tail = arviz.rhat(chains), arviz.ess(chains, method="bulk"), arviz.ess(chains, method="tail")
-    return float(rhat["quantity"].max()), float(bulk["quantity"].min()), float(tail["quantity"].min())
+    found = convergence(quantities)
+    # What is undefined passes no gate.
+    r_hat, bulk, tail = (
+        float("nan") if value is None else value for value in (found.r_hat, found.min_bulk_ess, found.min_tail_ess)
+    )
+    return r_hat, bulk, tail
 
 
 def _fault(rhat: float, num_divergences: int) -> str:

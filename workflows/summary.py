@@ -68,7 +68,10 @@ def _row(study: str, run: Run, folder: Path) -> Row:
         return row | {"status": "missing", "reason": _why_missing(folder / "log.txt")}
     if record.get("settings") != settings:
         return row | {"status": "missing", "reason": "run with other settings"}
-    versions = {f"version_{name}": version for name, version in record["versions"].items()}
+    # A run of an earlier version may name packages that no number depends on any more.
+    versions = {
+        column: version for name, version in record["versions"].items() if (column := f"version_{name}") in COLUMNS
+    }
     own = {name: record[name] for name in COLUMNS if name in record and name not in row}
     chosen = record["tuning"]["chosen"] if "tuning" in record else {}
     return row | chosen | own | versions | _metrics(record["status"], metrics)

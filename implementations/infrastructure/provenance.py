@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("numpy", "scipy", "jax", "jaxlib", "torch", "blackjax", "arviz")
+PACKAGES = ("numpy", "scipy", "jax", "jaxlib", "torch", "blackjax")
 
 
 def versions() -> dict[str, str]:

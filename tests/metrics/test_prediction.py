@@ -50,10 +50,11 @@ def test_the_crps_of_one_normal_is_the_closed_form(target):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("num_draws", [2, 50, 1000])
-def test_the_crps_of_a_mixture_is_the_integral_of_the_squared_error_of_its_distribution(num_draws):
+@pytest.mark.parametrize(("num_draws", "spread"), [(2, 1.0), (50, 1.0), (100, 0.1), (1000, 1.0)])
+def test_the_crps_of_a_mixture_is_the_integral_of_the_squared_error_of_its_distribution(num_draws, spread):
+    """Wide mixtures of few draws by pairs, the others by an integral."""
     rng = np.random.default_rng(num_draws)
-    centres, target, sd = rng.standard_t(3, num_draws), 0.7, 0.3
+    centres, target, sd = spread * rng.standard_t(3, num_draws), 0.7, 0.3
 
     def squared_error(x):
         return (stats.norm.cdf((x - centres) / sd).mean() - (x >= target)) ** 2
@@ -63,7 +64,7 @@ def test_the_crps_of_a_mixture_is_the_integral_of_the_squared_error_of_its_distr
         integrate.quad(squared_error, *limits, limit=500, epsabs=1e-7)[0] for limits in ((low, target), (target, high))
     )
     found = gaussian_mixture_crps(centres[:, None], np.array([target]), sd)
-    # Up to 128 draws all pairs are used; beyond, group means stand for them.
+    # Up to 128 draws all are used; beyond, group means stand for them.
     np.testing.assert_allclose(found, expected, rtol=1e-6 if num_draws <= 128 else 1e-3)
 
 

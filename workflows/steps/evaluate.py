@@ -13,13 +13,12 @@ import numpy as np
 from implementations.finished import read_draws, read_record
 from implementations.infrastructure.files import Damaged, sealed, sha256_of, write_json, write_npz
 from implementations.tasks.problem import Problem
-from metrics.convergence import import_arviz
 from records.checksums import made_from
 from records.failures import load_problem, load_reference, reason_of
 from records.layout import problem_path, read_metrics, reference_path, run_folder
 from records.marks import write_mark
 from records.reference import Reference
-from records.usage import Meter, metered
+from records.usage import metered
 from workflows.evaluation import evaluate
 from workflows.locks import held, is_superseded
 
@@ -33,11 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path, required=True, help="a mark that says that all of them are evaluated")
     arguments = parser.parse_args(argv)
-    with metered(arguments.results, "evaluate", str(arguments.out.parent)) as meter:
-        return _evaluate(arguments, meter)
+    with metered(arguments.results, "evaluate", str(arguments.out.parent)):
+        return _evaluate(arguments)
 
 
-def _evaluate(arguments: argparse.Namespace, meter: Meter) -> int:
+def _evaluate(arguments: argparse.Namespace) -> int:
     results, variant = arguments.results, arguments.variant
     # Runs share problems and references; those of one seed come together, because a problem can be large.
     digest, problem_at, reference_at = cache(sha256_of), lru_cache(maxsize=1)(load_problem), cache(load_reference)
@@ -51,7 +50,7 @@ def _evaluate(arguments: argparse.Namespace, meter: Meter) -> int:
             print(folder, file=sys.stderr, flush=True)
             # Interrupted, it leaves no metrics beside curves of others.
             (folder / "metrics.json").unlink(missing_ok=True)
-            metrics = outcome(folder, partial(problem_at, problem), partial(reference_at, reference), meter)
+            metrics = outcome(folder, partial(problem_at, problem), partial(reference_at, reference))
             checksums = {"made_from": sources, "curves_sha256": sha256_of(folder / "curves.npz")}
             write_json(folder / "metrics.json", sealed(checksums | metrics))
     if is_superseded(results):
@@ -70,9 +69,7 @@ def is_done(folder: Path, sources: dict[str, str]) -> bool:
     return metrics is not None and metrics.get("made_from") == sources and not metrics["failure"]
 
 
-def outcome(
-    folder: Path, problem: Callable[[], Problem], reference: Callable[[], Reference | str], meter: Meter
-) -> dict[str, Any]:
+def outcome(folder: Path, problem: Callable[[], Problem], reference: Callable[[], Reference | str]) -> dict[str, Any]:
     """The metrics of a run, its curves written beside it; both are empty for a run that did not end well."""
     curves: dict[str, np.ndarray] = {}
     write_npz(folder / "curves.npz", curves)
@@ -80,8 +77,6 @@ def outcome(
         record = read_record(folder)
         if record is None or record["status"] != "ok":
             return {"failure": None}
-        with meter.clock("imports"):
-            import_arviz()
         metrics, curves = evaluate(problem(), record, read_draws(folder, record), reference())
     except Exception as error:
         return {"failure": reason_of(error)}
