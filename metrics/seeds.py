@@ -32,6 +32,13 @@ class Estimate:
     place: float | None = None
     error: float | None = None
     scale: str = PLAIN
+    #: Degrees of freedom of the error, where they are not those of the seeds.
+    dof: float | None = None
+
+    @property
+    def degrees(self) -> float:
+        """Of freedom, of its t distribution."""
+        return self.num_seeds - 1 if self.dof is None else self.dof
 
     @property
     def excludes_zero(self) -> bool:
@@ -74,7 +81,7 @@ def _tail(value: Estimate, bound: float, sign: int) -> float:
     distance = sign * (value.place - limit)
     if value.error == 0 or math.isinf(distance):
         return 0.0 if distance > 0 else 1.0
-    return float(stdtr(value.num_seeds - 1, -distance / value.error))
+    return float(stdtr(value.degrees, -distance / value.error))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -124,11 +131,18 @@ def root_of_mean(squares: Mapping[int, float | None]) -> Estimate:
 
 
 def with_shared_error(value: Estimate, error: float) -> Estimate:
-    """The estimate with an error that all its seeds share, as that of one test set, on top of their own."""
+    """The estimate with an error that all its seeds share, as that of one test set, on top of their own.
+
+    The shared one is known from very many points and the other from a few seeds; the t distribution of both together
+    has the degrees of freedom of Welch and Satterthwaite.
+    """
     if value.place is None or value.error is None:
         return value
     assert value.scale == PLAIN, "an error adds up on the quantity's own scale"
-    return _with_error(value, math.hypot(value.error, error))
+    both = math.hypot(value.error, error)
+    # Beyond a thousand it is the normal distribution.
+    dof = value.degrees * min(1e3, (both / value.error) ** 4 if value.error > 0 else math.inf)
+    return _with_error(replace(value, dof=dof), both)
 
 
 def widened(value: Estimate, errors: Mapping[int, float]) -> Estimate:
@@ -141,7 +155,7 @@ def widened(value: Estimate, errors: Mapping[int, float]) -> Estimate:
     half_width = RESOLUTION * math.sqrt(sum(error**2 for error in errors.values())) / len(errors)
     if half_width <= value.high - value.mean:
         return value
-    return _with_error(value, half_width / _quantile(value.num_seeds))
+    return _with_error(value, half_width / _quantile(value))
 
 
 def bounded(value: Estimate, values: str) -> Estimate:
@@ -187,10 +201,10 @@ def _estimate(numbers: list[float], num_missing: int) -> Estimate:
 def _with_error(value: Estimate, error: float) -> Estimate:
     """The estimate with the interval of a standard error."""
     assert value.mean is not None
-    half_width = _quantile(value.num_seeds) * error
+    half_width = _quantile(value) * error
     return replace(value, low=value.mean - half_width, high=value.mean + half_width, error=error)
 
 
-def _quantile(num_seeds: int) -> float:
-    """Of t with seeds - 1 degrees of freedom, for an interval of LEVEL."""
-    return float(stdtrit(num_seeds - 1, (1 + LEVEL) / 2))
+def _quantile(value: Estimate) -> float:
+    """Of its t distribution, for an interval of LEVEL."""
+    return float(stdtrit(value.degrees, (1 + LEVEL) / 2))

@@ -108,6 +108,9 @@ COLUMNS: dict[str, Column] = {
     "ece_by_chance": Column(
         "number", "ece that chance alone gives a calibrated model, from resampled test sets", DISTANCE
     ),
+    "validation_accuracy": Column(
+        "number", "accuracy on the validation points, which each seed draws for itself", RATE
+    ),
     "validation_ece": Column("number", "ece on the validation points, for choosing batch_size", DISTANCE),
     "validation_confidence_gap": Column("number", "confidence_gap on the validation points"),
     # Fidelity to the run's own target
@@ -194,6 +197,9 @@ COLUMNS: dict[str, Column] = {
         "processor microseconds of a step of one chain, timed by turns with the same step at other N",
         POSITIVE,
     ),
+    "reading_by_turns_us": Column(
+        "number", "of these, what the bare reading of its rows takes longer than at the smallest N, by turns as well"
+    ),
     # Provenance
     "started_at": Column("text", "UTC, ISO 8601"),
     "ended_at": Column("text", "UTC, ISO 8601"),
@@ -222,6 +228,7 @@ DERIVED: dict[str, Column] = {
     "log_step_evaluations": Column("number", "logarithm of the evaluations for a step of one chain"),
     "log_step_cpu": Column("number", "logarithm of the processor seconds for a step of one chain"),
     "log_step_by_turns": Column("number", "logarithm of step_by_turns_us"),
+    "log_step_without_reading": Column("number", "logarithm of step_by_turns_us - reading_by_turns_us"),
     "ess_per_step": Column("number", "ess_bulk_min per step of all chains", POSITIVE),
     "log_skewness": Column("number", "logarithm of audit_delta_skewness"),
     "variance_dominance": Column("number", "audit_spread_variance - audit_spread_noise"),
@@ -255,7 +262,9 @@ WITHOUT_DRAWS = frozenset(
         "log_step_seconds",
         "log_step_cpu",
         "step_by_turns_us",
+        "reading_by_turns_us",
         "log_step_by_turns",
+        "log_step_without_reading",
         "log_step_evaluations",
     ]
 )

@@ -93,6 +93,10 @@ class Setting:
         """Has a run that counts a value there?"""
         return any(value is not None for value in self.values(column).values())
 
+    def present(self, column: str) -> dict[int, float]:
+        """The values of the seeds that have one."""
+        return {seed: value for seed, value in self.values(column).items() if value is not None}
+
     def mean(self, column: str) -> float:
         """The mean of ``estimate``, NaN without values."""
         value = self.estimate(column).mean
@@ -174,6 +178,7 @@ def _derived(row: Row) -> Row:
         "log_step_evaluations": log(over(evaluations, steps)),
         "log_step_cpu": log(over(number("cpu_s"), steps)),
         "log_step_by_turns": log(number("step_by_turns_us")),
+        "log_step_without_reading": log(number("step_by_turns_us") - number("reading_by_turns_us")),
         "ess_per_step": over(number("ess_bulk_min"), steps),
         "log_skewness": log(number("audit_delta_skewness")),
         "variance_dominance": number("audit_spread_variance") - number("audit_spread_noise"),

@@ -42,7 +42,7 @@ def choose(candidates: Iterable[Setting]) -> Choice:
     for setting in sorted(candidates, key=lambda one: (_noise(one), one["label"])):
         of_size.setdefault(int(setting["batch_size"]), setting)
     chosen = tuple(of_size[size] for size in sorted(of_size))
-    values = [_present(setting, "validation_ece") for setting in chosen]
+    values = [setting.present("validation_ece") for setting in chosen]
     seeds = tuple(sorted(set.intersection(*(set(value) for value in values)))) if values else ()
     if not seeds:
         raise NothingToShow("No seed has converged runs with a validation ECE at every batch size")
@@ -58,10 +58,6 @@ def choose(candidates: Iterable[Setting]) -> Choice:
 def _noise(setting: Setting) -> float:
     """Mean σ² over seeds; 0 for a method without noise in its decisions."""
     return setting.estimate("mean_variance").mean or 0.0
-
-
-def _present(setting: Setting, column: str) -> dict[int, float]:
-    return {seed: value for seed, value in setting.values(column).items() if value is not None}
 
 
 def batch_settings(study: StudyResults, variant: str, method: str) -> list[Setting]:

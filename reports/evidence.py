@@ -8,7 +8,7 @@ from implementations.settings import SETTINGS
 from records.display import format_number
 from records.setting import LENGTHS, MAX_R_HAT, MIN_ESS, POSTERIOR, Row, Setting, full_data, one_backend, sweeps
 from records.study import StudyResults
-from reports.types import NothingToShow
+from reports.types import NotAsked, NothingToShow
 
 #: Mini-batch chains with control variates, which claim the posterior of all data.
 CONTROLLED = ("pbnn_cn", "pbnn_cv", "pbnn_mala_cv")
@@ -38,7 +38,7 @@ def settings(
     """
     candidates = study.settings(**wanted)
     if not candidates:
-        raise NothingToShow(f"Missing runs: the study has none of {_words(wanted)}")
+        raise NotAsked(f"Missing runs: the study has none of {_words(wanted)}")
     found = [one for one in one_backend(candidates) if evidence(one)]
     if not found:
         raise NothingToShow(f"No run of {_words(wanted)} is evidence: {_shortcomings(candidates)}")

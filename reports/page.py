@@ -35,6 +35,7 @@ from reports.page_tables import (
 from reports.types import (
     IN_PART,
     INCONCLUSIVE,
+    NOT_ASKED,
     NOT_REPRODUCED,
     PREMISE_NOT_MET,
     REPRODUCED,
@@ -48,7 +49,7 @@ from reports.verdicts import format_evidence
 TEMPLATES = Path(__file__).parent / "templates"
 
 #: What a reader of the paper does not expect stands first.
-SURPRISES = (NOT_REPRODUCED, IN_PART, PREMISE_NOT_MET, INCONCLUSIVE, REPRODUCED)
+SURPRISES = (NOT_REPRODUCED, IN_PART, PREMISE_NOT_MET, INCONCLUSIVE, REPRODUCED, NOT_ASKED)
 #: Of the bottom line, below a title that is the first of the findings.
 NUM_SENTENCES = 3
 

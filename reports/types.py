@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 REPRODUCED, IN_PART, NOT_REPRODUCED = "reproduced", "reproduced in part", "not reproduced"
 PREMISE_NOT_MET, INCONCLUSIVE = "premise not met", "inconclusive"
+#: Of a claim for which the study has no runs at all: nothing is open.
+NOT_ASKED = "not asked"
 #: What can become of a claim, in the order in which they are listed.
-OUTCOMES = (REPRODUCED, IN_PART, NOT_REPRODUCED, PREMISE_NOT_MET, INCONCLUSIVE)
+OUTCOMES = (REPRODUCED, IN_PART, NOT_REPRODUCED, PREMISE_NOT_MET, INCONCLUSIVE, NOT_ASKED)
 
 #: A picture drawn in lines is embedded as such up to this size; beyond it, one in pixels is smaller.
 MAX_SVG_BYTES = 160 * 1024
@@ -31,6 +33,10 @@ Source = TypeVar("Source")
 
 class NothingToShow(Exception):
     """There are no runs, or benchmarks, for this; the message says which are missing."""
+
+
+class NotAsked(NothingToShow):
+    """The study's file has no such runs, whatever became of those it has."""
 
 
 class Finding(NamedTuple):

@@ -12,10 +12,12 @@ from reports.questions import Answer, Question, all_hold, answers_of
 from reports.types import (
     IN_PART,
     INCONCLUSIVE,
+    NOT_ASKED,
     NOT_REPRODUCED,
     PREMISE_NOT_MET,
     REPRODUCED,
     Evidence,
+    NotAsked,
     NothingToShow,
     Verdict,
 )
@@ -37,12 +39,14 @@ class Part:
 
 
 def guarded(judge: Callable[[StudyResults], Verdict]) -> Callable[[StudyResults], Verdict]:
-    """The same, *inconclusive* with the reason where the study lacks the runs."""
+    """The same, *not asked* where the study has no such runs and *inconclusive* where none is evidence."""
 
     @functools.wraps(judge)
     def judged(study: StudyResults) -> Verdict:
         try:
             return judge(study)
+        except NotAsked as error:
+            return Verdict(NOT_ASKED, f"{error}.", is_absent=True)
         except NothingToShow as error:
             return Verdict(INCONCLUSIVE, f"{error}.", would_change="Runs that are evidence.", is_absent=True)
 
@@ -87,11 +91,11 @@ def judge_parts(
     condition = ""
     if outcome == IN_PART:
         condition = f"It holds {'; '.join(holds)}"
-        reason = f"{condition}. It does not hold {'; '.join(fails)}: {numbers}."
+        reason = f"{condition}. It does not hold {'; '.join(fails)}.{_undecided(parts, answers)} {_sentence(numbers)}"
     elif outcome == INCONCLUSIVE:
         # What is presumed comes first: while that is open, nothing else matters.
         pending = premise.questions if premise and presumed is None else questions
-        reason = f"{_open(pending, alpha)} {numbers[0].upper()}{numbers[1:]}."
+        reason = f"{_open(pending, alpha)} {_sentence(numbers)}"
     else:
         reason = f"{conclusions[outcome]}: {numbers}."
     deciding = [question for part in parts for question in part.questions]
@@ -107,6 +111,16 @@ def judge_parts(
         _would_change(outcome, deciding, alpha),
         _p_value(outcome, [part.answer for part in parts], premise),
     )
+
+
+def _sentence(numbers: str) -> str:
+    return f"{numbers[0].upper()}{numbers[1:]}."
+
+
+def _undecided(parts: Sequence[Part], answers: Sequence[bool | None]) -> str:
+    """The parts that are too close to call, which change nothing about a claim that holds in part."""
+    names = [part.name for part, answer in zip(parts, answers, strict=True) if answer is None]
+    return f" Too close to call {'; '.join(names)}." if names else ""
 
 
 def verdict(

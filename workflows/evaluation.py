@@ -58,6 +58,7 @@ def _metrics_of_draws(
         "ece_by_chance": _ece_by_chance(test),
         "validation_ece": calibration.ece(validation_curve),
         "validation_confidence_gap": calibration.confidence_gap(validation_curve),
+        **_validation_accuracy(problem, validation),
         **_fidelity(problem, draws, test, chains, reference),
     }
     curves = _curve("test", test_curve) | _curve("validation", validation_curve)
@@ -68,6 +69,12 @@ def _metrics_of_draws(
         curves |= {"predictive_mean": test.mean, "predictive_sd": test.sd}
         curves |= {"chain_means": test.chain_means.astype(np.float32)}
     return metrics, curves, chains
+
+
+def _validation_accuracy(problem: Problem, validation: Predictive) -> Metrics:
+    if validation.pit is not None:
+        return {}
+    return {"validation_accuracy": prediction.accuracy(validation.mean, problem.validation_targets)}
 
 
 def predictive_of(problem: Problem, draws: np.ndarray, features: np.ndarray, targets: np.ndarray) -> Predictive:

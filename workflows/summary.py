@@ -18,24 +18,27 @@ from workflows.looks import runs_so_far
 from workflows.study import Run, Study
 
 Row = dict[str, Any]
+#: What is measured at several N by turns (workflows.timing), and its column.
+TIMES = {"microseconds": "step_by_turns_us", "reading": "reading_by_turns_us"}
 
 
 def rows_of(study: Study, results: Path) -> list[Row]:
     """A row for every run of the grid, in its order, from the files there are below ``results``."""
     times = _times(results)
     return [
-        _row(study.name, run, run_folder(results, run.path)) | {"step_by_turns_us": times.get(run.path)}
+        _row(study.name, run, run_folder(results, run.path))
+        | {column: times.get(run.path, {}).get(name) for name, column in TIMES.items()}
         for run in runs_so_far(study, results)
     ]
 
 
-def _times(results: Path) -> dict[str, float]:
+def _times(results: Path) -> dict[str, Mapping[str, float]]:
     """Of the runs whose steps were timed by turns; none where that failed, was not asked for or is not there yet."""
-    found: dict[str, float] = {}
+    found: dict[str, Mapping[str, float]] = {}
     for path in sorted(results.glob("timings/*.json")):
         with suppress(Damaged):
             timings = read_outcome(path) or {}
-            found |= {run: numbers["microseconds"] for run, numbers in timings.get("runs", {}).items()}
+            found |= timings.get("runs", {})
     return found
 
 

@@ -1,7 +1,9 @@
-"""The same step at every N of a study, timed by turns in one process.
+"""The same step at every N of a study, and the bare reading of its rows, timed by turns in one process.
 
 Runs of a study follow each other, and whatever else the machine does meanwhile falls on some of them and not on others.
 Their own times therefore say little of how a step's cost grows with the data; ratios of work done by turns do.
+Rows of a large data set come from memory and those of a small one from the cache, whoever asks for them: that part of
+the growth is the machine's, and the bare reading of as many random rows measures it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,15 +53,18 @@ def _step_of(run: Run) -> tuple[object, ...]:
     return replace(run.variant, num_points=None), run.method, run.backend, run.seed, work
 
 
-def timed(works: Mapping[int, Work]) -> dict[int, dict[str, float]]:
+def timed(steps: Mapping[int, Work], readings: Mapping[int, Work]) -> dict[int, dict[str, float]]:
     """Microseconds of a step at each N, and over that at the smallest: the median of the rounds and its quartiles.
 
     The microseconds are those of the smallest N times the ratio, so that all of them together keep the ratios.
+    ``reading`` is what the bare reading of its rows takes longer than at the smallest N, in microseconds.
     """
-    seconds = by_turns(list(works.values()), ROUNDS)
-    first = 1e6 * float(np.median(seconds[:, 0]))
-    quartiles = np.percentile(seconds / seconds[:, :1], [25, 50, 75], axis=0).T
+    seconds = by_turns([*steps.values(), *readings.values()], ROUNDS)
+    of_steps, of_readings = seconds[:, : len(steps)], seconds[:, len(steps) :]
+    first = 1e6 * float(np.median(of_steps[:, 0]))
+    quartiles = np.percentile(of_steps / of_steps[:, :1], [25, 50, 75], axis=0).T
+    more = 1e6 * np.median(of_readings - of_readings[:, :1], axis=0)
     return {
-        size: {"microseconds": first * ratio, "ratio": ratio, "ratio_low": low, "ratio_high": high}
-        for size, (low, ratio, high) in zip(works, quartiles.tolist(), strict=True)
+        size: {"microseconds": first * ratio, "ratio": ratio, "ratio_low": low, "ratio_high": high, "reading": reading}
+        for size, (low, ratio, high), reading in zip(steps, quartiles.tolist(), more.tolist(), strict=True)
     }

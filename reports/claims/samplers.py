@@ -8,7 +8,7 @@ from reports.claims.cost import growth
 from reports.claims.rules import RULES, Rule
 from reports.evidence import by_size, settings
 from reports.questions import all_hold, answers_of, lies_above, lies_below
-from reports.types import NOT_REPRODUCED, REPRODUCED, Claim, Evidence, NothingToShow, Verdict
+from reports.types import NOT_REPRODUCED, REPRODUCED, Claim, Evidence, NotAsked, NothingToShow, Verdict
 from reports.verdicts import Part, guarded, judge_parts, verdict
 
 
@@ -77,9 +77,7 @@ def _laplace_prior(study: StudyResults) -> Verdict:
 @guarded
 def _all_layers(study: StudyResults) -> Verdict:
     if not study.settings(variant="regression-all"):
-        raise NothingToShow(
-            "Missing runs: no network of this study has all its layers stochastic; see the study layers"
-        )
+        raise NotAsked("Asked in the study layers: no network of this study has all its layers stochastic")
     return _is_the_posterior(
         study,
         "regression-all",

@@ -9,7 +9,7 @@ from reports.claims.cost import growth
 from reports.claims.rules import RULES
 from reports.evidence import CONTROLLED, by_size, ended_well, have_converged, settings
 from reports.questions import Question, all_hold, answers_of, lies_above, lies_below, lies_within
-from reports.types import Claim, Evidence, NothingToShow, Verdict
+from reports.types import Claim, Evidence, NotAsked, NothingToShow, Verdict
 from reports.verdicts import guarded, verdict
 
 FULL_DATA = ("full_mh", "mala", "blackjax_hmc", "blackjax_nuts")
@@ -115,7 +115,7 @@ def tall_variants(study: StudyResults) -> list[str]:
 def _is_the_posterior(study: StudyResults) -> Verdict:
     variants = tall_variants(study)
     if not variants:
-        raise NothingToShow(f"Missing runs: the study has none of mnist, flights and {SYNTHETIC}")
+        raise NotAsked(f"Missing runs: the study has none of mnist, flights and {SYNTHETIC}")
     chosen = [fastest(settings(study, variant=variant, method=list(CONTROLLED))) for variant in variants]
     questions = [question for one in chosen for question in _exactness(one)]
     few = [one for one in study.settings(variant="digits", method=list(CONTROLLED)) if one.converged]

@@ -150,6 +150,18 @@ def test_a_shared_error_does_not_average_out():
     assert found.high == pytest.approx(1.96 * 0.3, rel=0.01)
 
 
+def test_an_interval_with_a_shared_error_covers_the_truth_as_often_as_promised():
+    """With the seeds' own degrees of freedom it would cover more, and decide less."""
+    rng = np.random.default_rng(5)
+    num_studies, covered, widths = 4000, 0, 0.0
+    for own, shared in zip(rng.normal(size=(num_studies, 6)), rng.normal(0, 0.6, num_studies), strict=True):
+        found = with_shared_error(mean_over_seeds(dict(enumerate(own + shared))), 0.6)
+        covered += found.low <= 0 <= found.high
+        widths += (found.high - found.low) / num_studies
+    assert covered / num_studies == pytest.approx(0.95, abs=0.015)
+    assert widths < 2 * stats.t.ppf(0.975, 5) * math.hypot(0.6, 1 / math.sqrt(6))
+
+
 # Looks
 
 

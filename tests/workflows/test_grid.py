@@ -729,8 +729,8 @@ def test_the_paper_study_covers_every_method_every_backend_and_three_seeds_at_le
     for label in by_task:
         for method in by_task[label]:
             seeds = {run.seed for run in study.runs if (run.variant.label, run.method) == (label, method)}
-            # Those below 10 were seen when the rules were written.
-            assert len(seeds) >= 3 and min(seeds) == 10
+            # Those below 20 were seen when the rules were written.
+            assert len(seeds) >= 3 and min(seeds) == 20
 
 
 FIGURES = [
@@ -742,7 +742,6 @@ FIGURES = [
     ("regression", "naive", {"batch_size": 10, "weight": "data"}),
     ("regression", "tempered", {"batch_size": 5}),
     ("regression", "sgld", {"batch_size": 5, "weight": "batch"}),
-    ("mnist", "pbnn", {"batch_size": 100, "num_batches": 10, "weight": "batch"}),
 ]
 
 

@@ -66,11 +66,13 @@ def clock(monkeypatch):
 
 
 def test_ratios_are_of_times_by_turns_so_that_a_machine_that_slows_down_changes_none(clock):
-    times = timed({10: clock(1e-3, 100, 2), 20: clock(6e-3, 200, 2)})
+    steps = {10: clock(1e-3, 100, 4), 20: clock(6e-3, 200, 4)}
+    times = timed(steps, {10: clock(2e-4, 100, 4), 20: clock(1.4e-3, 200, 4)})
     middle = (ROUNDS + 1) // 2
-    assert times[10] == pytest.approx({"microseconds": 10.0 * middle, "ratio": 1, "ratio_low": 1, "ratio_high": 1})
-    # 6 ms for 200 steps are three times 1 ms for 100, in every round.
-    assert times[20] == pytest.approx({"microseconds": 30.0 * middle, "ratio": 3, "ratio_low": 3, "ratio_high": 3})
+    one, three = ({f"ratio{end}": ratio for end in ("", "_low", "_high")} for ratio in (1, 3))
+    assert times[10] == pytest.approx({"microseconds": 10.0 * middle, "reading": 0.0, **one})
+    # 6 ms for 200 steps are three times 1 ms for 100, in every round; 7 us to read the rows are 5 more than 2.
+    assert times[20] == pytest.approx({"microseconds": 30.0 * middle, "reading": 5.0 * middle, **three})
 
 
 def time_steps(study, results: Path) -> Path:
@@ -90,8 +92,11 @@ def time_steps(study, results: Path) -> Path:
 
 def test_the_summary_has_the_times_of_the_runs_whose_steps_were_timed(study, tmp_path, clock, monkeypatch):
     results = tmp_path / "results" / "sizes"
-    monkeypatch.setattr(timing, "_work", lambda size, arguments: clock(1e-3 * (1 + size["num"]), 100, 3))
+    monkeypatch.setattr(
+        timing, "_works", lambda size, arguments: (clock(1e-3 * (1 + size["num"]), 100, 6), clock(1e-4, 100, 6))
+    )
     time_steps(study, results)
+    assert {row["reading_by_turns_us"] for row in rows_of(study, results)} == {0.0, None}
     rows = {row["run"]: row["step_by_turns_us"] for row in rows_of(study, results)}
     middle = 10.0 * (ROUNDS + 1) // 2
     cell = "linear-points{}/pbnn+batch_size=2{}/jax-cpu/seed0"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.stopwatch import Work
-from benchmarks.work import steps_of
+from benchmarks.work import draw_rows, steps_of
 from implementations.backends import build_sampler, use_one_thread
 from implementations.infrastructure.files import sealed, write_json
 from implementations.infrastructure.provenance import git_state, machine
@@ -38,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             use_one_thread(arguments.backend)
             for sizes in arguments.steps:
-                found = timed({number: _work(size, arguments) for number, size in enumerate(sizes)})
+                works = [_works(size, arguments) for size in sizes]
+                found = timed(*(dict(enumerate(kind)) for kind in zip(*works, strict=True)))
                 runs |= {path: found[number] for number, size in enumerate(sizes) for path in size["paths"]}
         except Exception as error:
             failure, runs = reason_of(error), {}
@@ -46,13 +47,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _work(size: dict[str, Any], arguments: argparse.Namespace) -> Work:
+def _works(size: dict[str, Any], arguments: argparse.Namespace) -> tuple[Work, Work]:
+    """The step, and the bare reading of as many rows."""
     problem = load_problem(problem_path(arguments.results, size["variant"], size["seed"]))
     settings = Settings.of(size["settings"])
     sampler = build_sampler(arguments.backend, problem, find_method(size["method"]), settings)
     start = sampler.start(np.tile(problem.map, (settings.chains, 1)), size["seed"])
     sampler.compile(start)
-    return steps_of(sampler, start, settings.chains)
+    return steps_of(sampler, start, settings.chains), draw_rows(problem, settings.batch_size * settings.num_batches)
 
 
 if __name__ == "__main__":
