@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from array_api_compat import array_namespace
 
-from implementations import bounds, kernel, network_proxies, proxies
+from implementations import bounds, kernel, network_proxies, proxies, selection
 from implementations.card import Card
 from implementations.infrastructure.memory import rows_of
 from implementations.kernel import Array, Data, Kernel, Points, Shapes, Values
@@ -141,6 +141,10 @@ class Inputs:
         return anchor_of(self.problem, self.card, self.settings)
 
     @cached_property
+    def selection(self) -> selection.Selection | None:
+        return selection_of(self.problem, self.card, self.settings)
+
+    @cached_property
     def columns(self) -> np.ndarray | None:
         """What control variates keep of each point, (N, columns)."""
         return None if self.anchor is None else at_anchor(self.problem, self.anchor)
@@ -156,6 +160,7 @@ class Inputs:
             self._rows("rows" in self.card.needs),
             () if anchor is None else kernel.Anchor(anchor.position, anchor.gradient, anchor.curvature),
             bounds_of(self.problem, self.card, self.settings),
+            () if self.selection is None else kernel.Selection(self.selection.slots, self.selection.scales),
         )
 
     def together(self, is_whole: bool) -> Data:
@@ -180,6 +185,17 @@ def anchor_of(problem: Problem, card: Card, settings: Settings) -> Anchor | None
             " under a laplace prior: its kinks hide the mode"
         )
     return anchor_at(problem, settings.target_weight(problem.num_points))
+
+
+def selection_of(problem: Problem, card: Card, settings: Settings) -> selection.Selection | None:
+    """The slots of a run whose mini-batches do not draw all points alike. Raises Skipped."""
+    if settings.shapes.get("selection", "uniform") == "uniform":
+        return None
+    if len(problem.layers) > 1:
+        raise Skipped(f"{card.name} with selection = leverage is not applicable to several stochastic layers")
+    anchor = anchor_of(problem, card, settings)
+    assert anchor is not None, "the setting belongs to methods with control variates"
+    return selected_at(problem, anchor)
 
 
 def bounds_of(problem: Problem, card: Card, settings: Settings) -> kernel.Bounds | tuple[()]:
@@ -207,6 +223,10 @@ def anchor_at(problem: Problem, weight: float) -> Anchor:
     if sentence := far_from_mode(problem, anchor):
         warnings.warn(sentence, stacklevel=2)
     return anchor
+
+
+#: Found once for a problem and a weight, as its anchor is.
+selected_at = lru_cache(maxsize=4)(selection.by_leverage)
 
 
 def far_from_mode(problem: Problem, anchor: Anchor) -> str | None:

@@ -45,6 +45,13 @@ class Bounds(NamedTuple):
     totals: Array  # (3,): sums of their first three powers
 
 
+class Selection(NamedTuple):
+    """Slots that mini-batches draw, each the place of a point (implementations.selection)."""
+
+    slots: Array  # (K,): points
+    scales: Array  # (N,): what a point's difference is weighed by
+
+
 class Points(NamedTuple):
     """The data in the forms that steps read; the one that a method does not need is empty."""
 
@@ -52,6 +59,7 @@ class Points(NamedTuple):
     rows: Array  # (N, columns): to draw mini-batches from (implementations.infrastructure.memory)
     anchor: Any = ()  # an Anchor, for methods that need one
     bounds: Any = ()  # Bounds, likewise
+    selection: Any = ()  # a Selection, where points are not drawn alike
 
 
 class Values(NamedTuple):
@@ -82,8 +90,9 @@ class Random(Protocol):
     def log_uniforms(self, shape: tuple[int, ...]) -> Array:
         """Logarithms of uniform numbers in (0, 1], all finite."""
 
-    def points(self, shape: tuple[int, ...], count: int) -> Array:
-        """``count`` distinct points of the data for every place in ``shape``, at a cost that does not grow with N."""
+    def points(self, shape: tuple[int, ...], count: int, among: int | None = None) -> Array:
+        """``count`` distinct points of the data for every place in ``shape``, at a cost that does not grow with N; or
+        of the numbers below ``among``."""
 
     def orders(self, shape: tuple[int, ...]) -> Array:
         """A random order of all points for every place in ``shape``, of which ``Target.points_at`` reads any part."""

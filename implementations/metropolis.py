@@ -31,6 +31,7 @@ from implementations.proposals import (
     scale_by,
     scale_by_inverse,
 )
+from implementations.selection import population
 from implementations.weighing import NUM_REDRAWN, Losses, balance_of, probability
 
 #: Shares of accepted moves at which chains in many dimensions move farthest: Roberts, Gelman and Gilks (1997) for
@@ -94,6 +95,8 @@ class Metropolis:
         order = shapes.get("proxy")
         losses = Losses(target, order)
         batch_size = shapes.get("batch_size", 0)
+        #: Values that mini-batches of the loss difference are drawn from.
+        num_drawn_from = population(target.num_points, shapes)
 
         def noise(random: Random, shape: tuple[int, ...], values: Values) -> Noise:
             normals = random.normals((*shape, target.num_parameters))
@@ -101,7 +104,7 @@ class Metropolis:
                 normals,
                 scale_by(values.factor, normals),
                 random.log_uniforms(shape),
-                random.points(shape, num_batches * batch_size).reshape(*shape, num_batches, batch_size),
+                random.points(shape, num_batches * batch_size, num_drawn_from).reshape(*shape, num_batches, batch_size),
                 random.points(shape, gradient_size),
             )
 
@@ -175,10 +178,10 @@ class Metropolis:
                 noise.indices.shape
             )
             kind = shapes.get("variance", "points")
-            delta, variance = estimates.of_batches(differences, drop, values.weight, target.num_points, kind)
+            delta, variance = estimates.of_batches(differences, drop, values.weight, num_drawn_from, kind)
             count = 2 * num_batches * batch_size
             if kind == "oracle":
-                everything = losses.differences_of_all(state.position, arrived.position, data)
+                everything = losses.drawn_from(losses.differences_of_all(state.position, arrived.position, data), data)
                 variance = estimates.known_variance(everything, values.weight, num_batches * batch_size)
                 count += 2 * target.num_points
             return delta, variance, count
@@ -232,10 +235,11 @@ class Metropolis:
             count, kind = num_batches * batch_size, shapes.get("variance", "points")
 
             def acceptances(sign: int) -> Array:
-                indices = random.points((NUM_REDRAWN,), count).reshape(NUM_REDRAWN, num_batches, batch_size)
+                indices = random.points((NUM_REDRAWN,), count, num_drawn_from)
+                indices = indices.reshape(NUM_REDRAWN, num_batches, batch_size)
                 drops = xp.broadcast_to(sign * drop, (NUM_REDRAWN,))
                 delta, variance = estimates.of_batches(
-                    sign * differences[0][indices], drops, values.weight, target.num_points, kind
+                    sign * differences[0][indices], drops, values.weight, num_drawn_from, kind
                 )
                 if kind == "oracle":
                     variance = estimates.known_variance(differences, values.weight, count)

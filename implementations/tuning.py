@@ -27,6 +27,7 @@ from implementations.estimates import finite_factor, points_of_delta
 from implementations.infrastructure.errors import SettingError
 from implementations.inputs import start_of
 from implementations.noise_budget import largest_variance
+from implementations.selection import population
 from implementations.settings import Settings, least_batches
 from implementations.tasks.problem import Problem
 
@@ -260,7 +261,8 @@ def _most_noise(card: Card, settings: Settings) -> float:
 def _per_variance(settings: Settings, num_points: int) -> float:
     """The estimated variance of the loss difference over that of one point's share in it."""
     count = points_of_delta(settings.shapes)
-    return finite_factor(settings.variance or "points", count, num_points) / count
+    drawn_from = population(num_points, settings.shapes)
+    return finite_factor(settings.variance or "points", count, drawn_from) / count
 
 
 def ladder(least: int, most: int) -> Iterator[int]:

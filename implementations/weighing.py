@@ -34,9 +34,12 @@ class Losses:
         return drop
 
     def differences(self, position: Array, proposed: Array, indices: Array, data: Points) -> Array:
-        """d_j = l_j(theta') - l_j(theta) of the points ``indices`` (chains, n) of each chain."""
+        """d_j = l_j(theta') - l_j(theta) of the points ``indices`` (chains, n) of each chain; of slots, weighed."""
+        if data.selection:
+            indices = data.selection.slots[indices]
         points = self.target.take(data.rows, indices[:, None], bool(self.order))
-        return self.differences_of(position, proposed, points, data)
+        differences = self.differences_of(position, proposed, points, data)
+        return differences * data.selection.scales[indices] if data.selection else differences
 
     def differences_of(self, position: Array, proposed: Array, points: Data, data: Points) -> Array:
         """d_j (chains, n) of points (chains, 1, n) that were taken."""
@@ -49,15 +52,21 @@ class Losses:
         before, after = (self.at(place, data.together, data) for place in (position, proposed))
         return after - before
 
+    def drawn_from(self, differences: Array, data: Points) -> Array:
+        """What mini-batches draw from, given the d_j of all points (chains, N): those, or all slots (chains, K)."""
+        if not data.selection:
+            return differences
+        return (differences * data.selection.scales)[:, data.selection.slots]
+
     def true_difference(
         self, position: Array, proposed: Array, data: Points, weight: Array
     ) -> tuple[Array, Array, Array]:
-        """U(theta') - U(theta) from all points; the known part of it; and the d_j of all points."""
+        """U(theta') - U(theta) from all points; the known part of it; and all the d_j that mini-batches draw from."""
         differences, drop = (
             self.differences_of_all(position, proposed, data),
             self.known_drop(position, proposed, data),
         )
-        return estimates.of_all(differences, drop, weight)[0], drop, differences
+        return estimates.of_all(differences, drop, weight)[0], drop, self.drawn_from(differences, data)
 
 
 def balance_of(acceptances: Callable[[int], Array], exact: Array) -> dict[str, Array]:

@@ -38,8 +38,8 @@ class JaxRandom:
         # 1 - u is never 0, so its logarithm is finite.
         return jnp.log1p(-jax.random.uniform(self._part(), shape, self.dtype))
 
-    def points(self, shape: tuple[int, ...], count: int) -> Array:
-        return draw_indices(self._part(), shape, count, self.num_points)
+    def points(self, shape: tuple[int, ...], count: int, among: int | None = None) -> Array:
+        return draw_indices(self._part(), shape, count, among or self.num_points)
 
     def orders(self, shape: tuple[int, ...]) -> Array:
         return draw_orders(self._part(), shape, self.num_points)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from implementations.card import Card, Exactness
 from implementations.metropolis import Metropolis
 from implementations.proxies import ORDERS
+from implementations.selection import SELECTIONS
 from implementations.settings import (
     BATCH_SIZE,
     NUM_BATCHES,
@@ -26,7 +27,14 @@ OPTIONAL_PROXY = Setting(
     "proxy", "order of the control variates", str, "none", choices={"none": "the losses themselves", **ORDERS}
 )
 #: A hundred points in one mini-batch, whose spread tells the variance: more degrees of freedom than M - 1.
-_POINTS = (BATCH_SIZE.but(default=100), NUM_BATCHES.but(default=1), VARIANCE.but(default="points"), WEIGHT, PROXY)
+_POINTS = (
+    BATCH_SIZE.but(default=100),
+    NUM_BATCHES.but(default=1),
+    VARIANCE.but(default="points"),
+    WEIGHT,
+    PROXY,
+    Setting("selection", "how the points of the loss difference are drawn", str, "uniform", choices=SELECTIONS),
+)
 _CONDITION = "for Gaussian noise of known variance, small near the mode"
 #: Moves of 0.3 standard deviations: with some hundred points the noise stays below 1 on mnist.
 CRANK_NICOLSON_STEP = 0.3**2 / 2

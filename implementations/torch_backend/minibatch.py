@@ -27,8 +27,8 @@ class TorchRandom:
         # 1 - u is never 0, so its logarithm is finite.
         return torch.log1p(-torch.rand(shape, **self.real))
 
-    def points(self, shape: tuple[int, ...], count: int) -> Tensor:
-        return draw_indices(self.generator, shape, count, self.num_points, self.mix)
+    def points(self, shape: tuple[int, ...], count: int, among: int | None = None) -> Tensor:
+        return draw_indices(self.generator, shape, count, among or self.num_points, self.mix)
 
     def orders(self, shape: tuple[int, ...]) -> Tensor:
         return draw_orders(self.generator, shape, self.num_points)

@@ -209,6 +209,8 @@ def two_class_moments(method: str, backend: str, **given) -> tuple[np.ndarray, n
         ("pbnn_mala_cv", {"step_size": 0.2}),
         ("pbnn_mala_cv", {"step_size": 0.2, "gradient": "proxy"}),
         ("pbnn_cn", {"step_size": 0.1, "weight": 60.0, "batch_size": 60}),
+        ("pbnn_cn", {"step_size": 0.1, "selection": "leverage"}),
+        ("pbnn_cv", {"step_size": 0.4, "selection": "leverage"}),
     ],
 )
 def test_the_posterior_of_a_softmax_is_found_from_a_part_of_the_data(backend, method, given):
