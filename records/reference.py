@@ -29,8 +29,9 @@ LENGTH_OF_LAYER, LENGTH_OF_NETWORK = (100, 750), (200, 500)
 MAX_DRAWS = 2000
 #: Test points whose predictions, with the log likelihood, are what R-hat and ESS are computed of.
 NUM_PROBES = 20
-#: Batches a chain for the Monte Carlo error of the predictive means: long against the autocorrelation, still many.
-BATCHES_PER_CHAIN = 20
+#: Batches per chain, at the most, for the Monte Carlo error of the predictive means: long against the autocorrelation,
+#: still many.
+BATCHES_PER_CHAIN = 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,17 +283,22 @@ def predictions(problem: Problem, parameters: np.ndarray, features: np.ndarray) 
 
 def _predictive(problem: Problem, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Over draws (chains, draws, P): mean and sd of the predictions at the test points, and the mean's batch error."""
-    parts = []
-    batches = min(BATCHES_PER_CHAIN, draws.shape[1])
-    # Some 50 MB at a time, of predictions or of the widest layer's units.
-    width = max(columns for _, columns in problem.layers)
-    chunk = max(1, 6_000_000 // (draws.shape[0] * draws.shape[1] * width))
-    for start in range(0, len(problem.test_features), chunk):
-        values = predictions(problem, draws, problem.test_features[start : start + chunk])
-        batch_means = np.concatenate([part.mean(axis=1) for part in np.array_split(values, batches, axis=1)])
-        error = batch_means.std(axis=0, ddof=1) / np.sqrt(len(batch_means))
-        parts.append((values.mean(axis=(0, 1)), values.std(axis=(0, 1)), error))
-    mean, sd, mcse = (np.concatenate(part) for part in zip(*parts, strict=True))
+    from metrics.predictive import predictive
+
+    num_draws = draws.shape[1]
+    length = next(
+        length for length in range(-(-num_draws // BATCHES_PER_CHAIN), num_draws + 1) if num_draws % length == 0
+    )
+    found = predictive(
+        lambda parameters: problem.outputs(parameters, problem.test_features),
+        # Batches in the place of chains, in the precision of the features.
+        draws.reshape(-1, length, draws.shape[2]).astype(problem.test_features.dtype),
+        problem.test_targets,
+        problem.likelihood,
+        problem.noise_sd,
+    )
+    error = found.chain_means.std(axis=0, ddof=1) / np.sqrt(len(found.chain_means))
+    mean, sd, mcse = (of.reshape(len(problem.test_targets), -1) for of in (found.mean, found.sd, error))
     return mean, sd, mcse
 
 

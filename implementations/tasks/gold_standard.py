@@ -8,7 +8,7 @@ an independent draw, and here two or three steps make one that is nearly so.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import blackjax
@@ -40,7 +40,11 @@ Points = tuple[Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """draws (chains, draws, P) and their log likelihood w/N sum_j log p(y_j | x_j), up to a constant; float64."""
+    """draws (chains, draws, P) and their log likelihood w/N sum_j log p(y_j | x_j), up to a constant; float64.
+
+    The loss of a point is computed in single precision, as its features are, and summed in double: the sum is off by
+    some 1e-4 at the most, far below what an acceptance depends on, and costs half.
+    """
 
     draws: np.ndarray
     log_likelihood: np.ndarray
@@ -49,11 +53,20 @@ class Chains:
     num_steps: int
 
 
-def sample(problem: Problem, weight: float, *, seed: int, chains: int, num_warmup: int, num_draws: int) -> Chains:
-    """Draws from the target of weight w, in double precision, from starts that are wider than it."""
-    assert len(problem.layers) == 1, "several layers have no known mode to whiten around"
+@lru_cache(maxsize=1)
+def gaussian_at_mode(problem: Problem, weight: float) -> tuple[np.ndarray, np.ndarray]:
+    """The mode (P,) of the target and a factor (P, P) of the inverse of its curvature there.
+
+    The last one is kept: where importance sampling has given up, the chains begin from the same.
+    """
+    assert len(problem.layers) == 1, "several layers have no known mode"
     mode = find_mode(problem, weight)
-    factor = preconditioner_factor(replace(problem, curvature=mean_curvature(problem, mode)), weight, "full")
+    return mode, preconditioner_factor(replace(problem, curvature=mean_curvature(problem, mode)), weight, "full")
+
+
+def sample(problem: Problem, weight: float, *, seed: int, chains: int, num_warmup: int, num_draws: int) -> Chains:
+    """Draws from the target of weight w, from starts that are wider than it."""
+    mode, factor = gaussian_at_mode(problem, weight)
     with jax.enable_x64(True):
 
         def to_parameters(whitened: Array) -> Array:
@@ -70,7 +83,9 @@ def sample(problem: Problem, weight: float, *, seed: int, chains: int, num_warmu
 
             return _sampler(log_density, problem.num_parameters, chains, num_warmup, num_draws)(key)
 
-        whitened, log_densities, is_divergent, acceptance, num_steps = run(jax.random.key(seed), slices(problem))
+        whitened, log_densities, is_divergent, acceptance, num_steps = run(
+            jax.random.key(seed), slices(problem, np.float32)
+        )
         draws = np.asarray(jax.vmap(jax.vmap(to_parameters))(whitened))
         priors = np.asarray(jax.vmap(jax.vmap(lambda parameters: log_prior(problem, parameters)))(draws))
         # The scan puts the draws first; everything else in the suite has the chains first.
@@ -146,11 +161,11 @@ def log_prior(problem: Problem, parameters: Array) -> Array:
     return -jnp.square(parameters).sum() / (2 * problem.prior_scale**2)
 
 
-def slices(problem: Problem) -> Points:
-    """Slices of features (slices, inputs + 1, SLICE) float64 and targets (slices, SLICE)."""
+def slices(problem: Problem, dtype: type[np.floating[Any]] = np.float64) -> Points:
+    """Slices of features (slices, inputs + 1, SLICE) and targets (slices, SLICE)."""
     # Rows of zeros fill the last slice: their loss does not depend on the parameters.
     num_slices = -(-problem.num_points // SLICE)
-    features = np.zeros((num_slices, problem.features.shape[1], SLICE))
+    features = np.zeros((num_slices, problem.features.shape[1], SLICE), dtype)
     targets = np.zeros((num_slices, SLICE), problem.targets.dtype)
     for number in range(num_slices):
         part = slice(number * SLICE, (number + 1) * SLICE)
@@ -170,23 +185,29 @@ def inputs_of_last(problem: Problem, hidden_layers: list[Array], features: Array
 
 
 def log_likelihood_of(problem: Problem, weight: float, points: Points) -> Callable[[Array], Array]:
-    """theta -> -(w/N) sum_j l_j(theta), up to a constant; value and gradient come out of one pass over the data."""
+    """theta -> -(w/N) sum_j l_j(theta), up to a constant; value and gradient come out of one pass over the data.
+
+    Losses have the precision of the points' features, sums that of the parameters.
+    """
     scale = weight / problem.num_points
 
-    def slice_loss(parameters: Array, features: Array, targets: Array) -> Array:
+    def losses(parameters: Array, features: Array, targets: Array) -> Array:
         # Outputs by points: the long axis last is the faster layout.
-        *hidden_layers, last = split_parameters(parameters, problem.layers)
+        *hidden_layers, last = split_parameters(parameters.astype(features.dtype), problem.layers)
         outputs = last.T @ inputs_of_last(problem, hidden_layers, features)
         if problem.likelihood == "gaussian":
-            return scale * jnp.square(outputs[0] - targets).sum() / (2 * problem.noise_sd**2)
+            return jnp.square(outputs[0] - targets) / (2 * problem.noise_sd**2)
         if problem.likelihood == "bernoulli":
             # log(1 + e^f): three times as fast as jax's own, which looks for infinities too.
             softplus = jnp.maximum(outputs[0], 0) + jnp.log1p(jnp.exp(-jnp.abs(outputs[0])))
-            return scale * (softplus - targets * outputs[0]).sum()
+            return softplus - targets * outputs[0]
         if problem.likelihood == "poisson":
-            return scale * (jnp.exp(outputs[0]) - targets * outputs[0]).sum()
+            return jnp.exp(outputs[0]) - targets * outputs[0]
         chosen = jnp.take_along_axis(outputs, targets[None], axis=0)[0]
-        return scale * (jax.nn.logsumexp(outputs, axis=0) - chosen).sum()
+        return jax.nn.logsumexp(outputs, axis=0) - chosen
+
+    def slice_loss(parameters: Array, features: Array, targets: Array) -> Array:
+        return scale * losses(parameters, features, targets).sum(dtype=parameters.dtype)
 
     def value_and_gradient(parameters: Array) -> tuple[Array, Array]:
         def add(total: tuple[Array, Array], part: Points) -> tuple[Any, Any]:

@@ -10,21 +10,19 @@ and covariance (quadratic resampling, Barraquand 1995): predictions are nearly l
 their mean and sd is far below that of as many independent draws, and the spread between the batches tells it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax
 import numpy as np
 from jax import Array
 
-from implementations.tasks.geometry import mean_curvature, preconditioner_factor
-from implementations.tasks.gold_standard import Points, log_likelihood_of, log_prior, slices
-from implementations.tasks.mode import find_mode
+from implementations.tasks.gold_standard import Points, gaussian_at_mode, log_likelihood_of, log_prior, slices
 from implementations.tasks.problem import Problem
 
-#: With log weights of a larger sd the draws of the first batch are better spent on a chain.
+#: With log weights of a larger sd, which the first draws tell, the work is better spent on a chain.
 MAX_LOG_WEIGHT_SD = 0.25
 NUM_BATCHES = 10
-#: Draws of a batch; more where a covariance of so many parameters asks for it.
+#: Draws of a batch, a multiple of four; more where a covariance of so many parameters asks for it.
 MIN_BATCH = 100
 
 
@@ -38,12 +36,10 @@ class Weighted:
 
 def sample(problem: Problem, weight: float, *, seed: int) -> Weighted | None:
     """Weighted draws of the target of weight w, or None where the first batch finds it too far from a Gaussian."""
-    assert len(problem.layers) == 1, "several layers have no known mode"
-    mode = find_mode(problem, weight)
-    factor = preconditioner_factor(replace(problem, curvature=mean_curvature(problem, mode)), weight, "full")
+    mode, factor = gaussian_at_mode(problem, weight)
     random = np.random.default_rng(seed)
-    batches = [matched_normals(random, problem.num_parameters) for _ in range(NUM_BATCHES)]
-    draws = np.stack([mode + normals @ factor.T for normals in batches])
+    batches = np.stack([matched_normals(random, problem.num_parameters) for _ in range(NUM_BATCHES)])
+    draws = mode + batches @ factor.T
     found: list[np.ndarray] = []
     with jax.enable_x64(True):
         points = slices(problem)
@@ -53,11 +49,16 @@ def sample(problem: Problem, weight: float, *, seed: int) -> Weighted | None:
             likelihood = log_likelihood_of(problem, weight, points)
             return jax.vmap(lambda one: likelihood(one) + log_prior(problem, one))(parameters)
 
-        for normals, parameters in zip(batches, draws, strict=True):
+        # In quarters of a batch, the first of which is enough to give up by.
+        for normals, parameters in zip(_quarters(batches), _quarters(draws), strict=True):
             found.append(np.asarray(log_density(parameters, points)) + 0.5 * np.square(normals).sum(axis=1))
             if found[0].std() > MAX_LOG_WEIGHT_SD:
                 return None
-    return Weighted(draws, np.stack(found))
+    return Weighted(draws, np.concatenate(found).reshape(draws.shape[:2]))
+
+
+def _quarters(batches: np.ndarray) -> np.ndarray:
+    return batches.reshape(4 * len(batches), -1, batches.shape[2])
 
 
 def matched_normals(random: np.random.Generator, dimension: int) -> np.ndarray:
