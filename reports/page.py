@@ -19,7 +19,7 @@ from records.usage import budget, read_usage
 from reports import tables
 from reports.benchmarks import SECTION, Benchmarks, is_met, words
 from reports.contents import contents_of
-from reports.inline_svg import inline_svg
+from reports.inline_svg import colours_of, inline_svg
 from reports.judging import family_text
 from reports.leaderboard_table import leaderboard_tables
 from reports.page_tables import (
@@ -32,6 +32,7 @@ from reports.page_tables import (
     runs_table,
     winners_table,
 )
+from reports.style import on_dark
 from reports.types import (
     IN_PART,
     INCONCLUSIVE,
@@ -83,7 +84,7 @@ def headings_of(study: StudyResults, has_findings: bool, has_claims: bool, has_f
         "missing-section": "What is missing",
         "runs-section": "Every run",
         "speed": SECTION,
-        "reproduce": "How to make it again",
+        "reproduce": "Reproduce it",
         "definitions": "Definitions",
     }
 
@@ -110,7 +111,8 @@ def page(
         lstrip_blocks=True,
     )
     environment.filters |= {"number": format_number, "count": count, "evidence": format_evidence}
-    script, style = _read("tables.js") + _read("marks.js"), _read("style.css") + _colours(study)
+    script = _read("tables.js") + _read("marks.js")
+    style = _read("style.css") + _colours(study, [*figures, *speed.figures])
     anchors = anchors_of(study)
     arguments = arguments_of(claims, figures)
     beside = [argument.figure for argument in arguments]
@@ -162,7 +164,7 @@ def page(
         speed=speed,
         **(_benchmark_parts(speed.benchmarks) if speed.benchmarks else {}),
         anchors=anchors,
-        drawing=lambda figure, prefix: Markup(inline_svg(figure.svg, prefix, figure.marks, anchors)),
+        drawing=lambda figure, prefix: Markup(_drawing(figure, prefix, anchors)),
         study_file=_study_file(study.name),
         # Both are files of ours; the policy lets nothing else run or be fetched.
         style=Markup(style),
@@ -228,9 +230,32 @@ def _read(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def _colours(study: StudyResults) -> str:
-    methods = in_order(study.summary["method"])
-    return "".join(f".method-{name} {{ --method: {facts_of(name).colour}; }}\n" for name in methods)
+def _drawing(figure: FigureResult, prefix: str, anchors: Mapping[str, str]) -> str:
+    """The picture for a wide page and the one for a phone; the style sheet shows one of them."""
+    # What leads to runs is no mere image.
+    role = {} if figure.marks else {"role": "img", "aria-label": f"{figure.spec.title}. {figure.caption}"}
+    wide = inline_svg(figure.svg, prefix, figure.marks, anchors, **role, **{"class": "wide-page"})
+    return wide + inline_svg(figure.narrow, f"{prefix}-narrow", figure.marks, anchors, **role, **{"class": "phone"})
+
+
+def _colours(study: StudyResults, figures: Sequence[FigureResult]) -> str:
+    """Of methods, and of all drawings in the dark."""
+    methods = {name: facts_of(name).colour for name in in_order(study.summary["method"])}
+    used = sorted({colour for figure in figures if figure.png for colour in colours_of(figure.svg + figure.narrow)})
+    return "".join(
+        [
+            *(f".method-{name} {{ --method: {colour}; }}\n" for name, colour in methods.items()),
+            "@media screen and (prefers-color-scheme: dark) {\n",
+            *(f".method-{name} {{ --method: {on_dark(colour)}; }}\n" for name, colour in methods.items()),
+            *(
+                f'.picture [{part}="{colour}"] {{ {part}: {on_dark(colour)}; }}\n'
+                for colour in used
+                for part in ("fill", "stroke")
+                if on_dark(colour) != colour
+            ),
+            "}\n",
+        ]
+    )
 
 
 def _hash(text: str) -> str:

@@ -30,6 +30,8 @@ class Cell:
     style: str = ""
     #: The page that it leads to.
     link: str = ""
+    #: What its text unfolds to.
+    folded: str = ""
 
     @property
     def is_number(self) -> bool:
@@ -174,6 +176,16 @@ def differences_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
     )
 
 
+def _names_cell(names: str | None, note: str = "") -> Cell:
+    """How many methods; unfolded, which."""
+    if not names:
+        return Cell("–")
+    amount = names.count(";") + 1
+    return Cell(
+        f"{amount} method{'' if amount == 1 else 's'}", style="text", folded="; ".join(filter(None, [names, note]))
+    )
+
+
 def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
     if "winners" not in found:
         return None
@@ -185,7 +197,7 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
             Cell({"ess_per_second": "second"}.get(row["criterion"], "million evaluations")),
         ]
         left_out = f"left out: {row['left_out']}" if row["left_out"] else ""
-        entrants = Cell(row["entrants"], left_out, style="text wide"), Cell(row["not_run"] or "–", style="text")
+        entrants = _names_cell(row["entrants"], left_out), _names_cell(row["not_run"])
         if row.get("method") is None:
             rows.append([*start, Cell("none"), *[Cell("–")] * 3, *entrants])
             continue

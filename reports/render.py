@@ -19,7 +19,7 @@ from reports.judging import format_error, judge_claims
 from reports.leaderboard import leaderboards
 from reports.page import anchors_of, origin, page
 from reports.run_page import FOLDER, run_pages
-from reports.style import theme
+from reports.style import NARROW, theme
 from reports.types import Claim, FigureResult, FigureSpec, NothingToShow, Source, Speed
 
 if TYPE_CHECKING:
@@ -78,18 +78,19 @@ def _drawn(spec: FigureSpec[Source], source: Source) -> FigureResult:
     import matplotlib.pyplot as plt
 
     try:
+        with theme(NARROW):
+            narrow = picture(spec.draw(source).figure, "svg")
         with theme():
             drawing = spec.draw(source)
-            try:
-                png, svg = picture(drawing.figure, "png"), picture(drawing.figure, "svg")
-            finally:
-                plt.close(drawing.figure)
+            png, svg = picture(drawing.figure, "png"), picture(drawing.figure, "svg")
     except NothingToShow as reason:
         return FigureResult(spec, absent=str(reason))
     except Exception as error:
         return FigureResult(spec, failure=format_error(error))
-    told = replace(spec, title=drawing.title or spec.title)
-    return FigureResult(told, drawing.caption, drawing.runs, png, svg, drawing.numbers, drawing.marks)
+    finally:
+        plt.close("all")
+    named = replace(spec, title=drawing.title or spec.title)
+    return FigureResult(named, drawing.caption, drawing.runs, png, svg, narrow, drawing.numbers, drawing.marks)
 
 
 def picture(figure: "Figure", kind: str) -> bytes:

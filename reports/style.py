@@ -1,7 +1,13 @@
 """How figures look: one colour per method everywhere, labels that a reader knows, and the theme of all figures."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+
+#: Inches. On a page 700 pixels wide, or on a phone, text of 8 points is then 10 pixels high.
+WIDTH, NARROW = 8.0, 4.2
+_width: ContextVar[float] = ContextVar("width", default=WIDTH)
 
 #: The colour of the exact answer.
 EXACT = "#555555"
@@ -22,9 +28,52 @@ LABELS = {
 }
 
 
+#: Paper and ink of a page in the dark, as in ``templates/style.css``.
+DARK_PAPER, DARK_INK = (0x17, 0x18, 0x1A), (0xE8, 0xE6, 0xE1)
+#: Of a mark on its paper: what WCAG asks of graphics.
+MIN_CONTRAST = 3.0
+
+
+def on_dark(colour: str) -> str:
+    """A colour of a figure as it is on dark paper: greys are turned round, hues stay, lighter where they must be."""
+    rgb = tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    lightness = sum(rgb) / (3 * 255)
+    is_grey = max(rgb) - min(rgb) < 12
+    if is_grey:
+        rgb = tuple(round(ink + (paper - ink) * lightness) for ink, paper in zip(DARK_INK, DARK_PAPER, strict=True))
+    # Paper and the lines of a grid stay faint.
+    while contrast(rgb, DARK_PAPER) < MIN_CONTRAST and not (is_grey and lightness > 0.7):
+        rgb = tuple(value + math.ceil((255 - value) / 10) for value in rgb)
+    return "#{:02x}{:02x}{:02x}".format(*rgb)
+
+
+def contrast(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    """Contrast ratio of two colours (WCAG 2.2)."""
+    darker, lighter = sorted(map(_luminance, (one, other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(rgb: tuple[int, ...]) -> float:
+    linear = [
+        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+        for value in (part / 255 for part in rgb)
+    ]
+    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def page_width() -> float:
+    """Inches that a figure may be wide."""
+    return _width.get()
+
+
+def is_narrow() -> bool:
+    """Is it drawn for a phone, where panels stand below each other?"""
+    return page_width() == NARROW
+
+
 @contextmanager
-def theme() -> Iterator[None]:
-    """The look of every figure, inside a ``with`` block."""
+def theme(width: float = WIDTH) -> Iterator[None]:
+    """The look of every figure, for a page of this width, inside a ``with`` block."""
     # Not at the top: seaborn takes seconds to import, and many callers only want a colour.
     import matplotlib as mpl
     import seaborn as sns
@@ -42,11 +91,16 @@ def theme() -> Iterator[None]:
                 "axes.spines.right": False,
                 "grid.alpha": 0.4,
                 "legend.frameon": False,
-                "svg.fonttype": "path",
+                # Letters stay text: small, and a reader can search and copy them.
+                "svg.fonttype": "none",
                 # The same figure is the same file.
                 "svg.hashsalt": "pbnn-bench",
                 "font.family": "DejaVu Sans",
             }
         ),
     ):
-        yield
+        token = _width.set(width)
+        try:
+            yield
+        finally:
+            _width.reset(token)

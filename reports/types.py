@@ -22,7 +22,7 @@ NOT_ASKED = "not asked"
 OUTCOMES = (REPRODUCED, IN_PART, NOT_REPRODUCED, PREMISE_NOT_MET, INCONCLUSIVE, NOT_ASKED)
 
 #: A picture drawn in lines is embedded as such up to this size; beyond it, one in pixels is smaller.
-MAX_SVG_BYTES = 160 * 1024
+MAX_SVG_BYTES = 400 * 1024
 
 #: Of a caption: what is longer is not read.
 MAX_WORDS = 40
@@ -157,6 +157,8 @@ class FigureResult:
     runs: tuple[str, ...] = ()
     png: bytes = b""
     svg: bytes = b""
+    #: The same for a phone: panels below each other.
+    narrow: bytes = b""
     numbers: tuple[str, ...] = ()
     marks: Mapping[str, Mark] = field(default_factory=dict)
     #: Why there is nothing to show.
@@ -165,10 +167,13 @@ class FigureResult:
     failure: str | None = None
 
     @property
+    def is_drawn_in_lines(self) -> bool:
+        return len(self.svg) <= MAX_SVG_BYTES
+
+    @property
     def address(self) -> str:
-        """The picture itself, as a data URI."""
-        kind, content = ("svg+xml", self.svg) if len(self.svg) <= MAX_SVG_BYTES else ("png", self.png)
-        return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+        """The picture in pixels, as a data URI."""
+        return f"data:image/png;base64,{base64.b64encode(self.png).decode('ascii')}"
 
 
 @dataclass(frozen=True)

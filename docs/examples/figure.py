@@ -4,7 +4,7 @@ from records.display import format_name, format_number
 from records.methods import facts_of
 from records.study import StudyResults
 from reports.figures.captions import runs_of, unconverged_lines
-from reports.figures.marks import panels
+from reports.figures.marks import panels, wrapped
 from reports.style import EXACT, LABELS
 from reports.types import Drawing, FigureSpec, NothingToShow
 
@@ -15,7 +15,7 @@ def draw(results: StudyResults) -> Drawing:
     if not settings:
         raise NothingToShow("no run on 'linear' with weight = data ended well")
     settings.sort(key=lambda one: one.mean("sd_ratio"))
-    figure, [axes] = panels(1, height=0.8 + 0.3 * len(settings), width=8.0)
+    figure, [axes] = panels(1, height=0.8 + 0.3 * len(settings), share=1.0)
     for row, setting in enumerate(settings):
         colour = facts_of(setting["method"]).colour
         value, face = setting.estimate("sd_ratio"), colour if setting.is_converged else "white"
@@ -23,7 +23,9 @@ def draw(results: StudyResults) -> Drawing:
             axes.plot([value.low, value.high], [row, row], color=colour)
         axes.plot([setting.mean("sd_ratio")], [row], "o", color=colour, markerfacecolor=face)
     axes.axvline(1, color=EXACT, linestyle="--")
-    axes.set_yticks(range(len(settings)), [format_name(one, "weight", "preconditioner") for one in settings])
+    axes.set_yticks(
+        range(len(settings)), [wrapped(format_name(one, "weight", "preconditioner"), 44, 22) for one in settings]
+    )
     axes.set_xlabel(LABELS["sd_ratio"])
     widest = settings[-1]
     title = f"{format_name(widest)} is {format_number(widest.mean('sd_ratio'))} times as wide as it should be"

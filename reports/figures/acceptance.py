@@ -7,8 +7,8 @@ from records.methods import facts_of
 from records.setting import Setting, one_backend, sweeps
 from records.study import StudyResults
 from reports.figures.captions import listed, runs_of, trend, unconverged_lines
-from reports.figures.marks import WIDTH, draw_sweeps, family_text, panels
-from reports.style import LABELS
+from reports.figures.marks import LINE, draw_sweeps, family_text, few, hollow_handles, legend, name_lines, panels
+from reports.style import LABELS, is_narrow
 from reports.types import Drawing, NothingToShow
 
 AXES = ("batch_size", "num_batches", "step_size")
@@ -25,24 +25,38 @@ def draw_acceptance(results: StudyResults) -> Drawing:
     found = {axis: families for axis in AXES if (families := sweeps(settings, axis))}
     if not found:
         raise NothingToShow("no method has runs that differ in n, M or η alone; give a study two values of one of them")
+    shown = {axis: few(_telling(axis, families)) for axis, families in found.items()}
     # The lines of a panel are named beside it: one below another, names of any length leave the panels their width.
-    figure, all_axes = panels(len(found), columns=1, height=2.5, width=WIDTH)
-    for axes, (axis, families) in zip(all_axes, found.items(), strict=True):
+    most = max(map(len, shown.values()))
+    figure, all_axes = panels(len(found), columns=1, height=2.3 + (1.5 * LINE * most if is_narrow() else 0), share=1.0)
+    for axes, (axis, families) in zip(all_axes, shown.items(), strict=True):
         handles = draw_sweeps(axes, families, axis, "acceptance_rate")
-        axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5)
         axes.set_ylim(0, 1)
         axes.set_ylabel(LABELS["acceptance_rate"])
+        name_lines(axes, families, axis, "acceptance_rate", handles)
+    drawn = [setting for families in shown.values() for family in families for setting in family]
+    if hollow := hollow_handles(drawn):
+        legend(figure, hollow)
     used = [setting for families in found.values() for family in families for setting in family]
     numbers = [_ends(family, axis) for axis, families in found.items() for family in families]
     caption = "Each line changes one setting and keeps the others; means over seeds with 95 % intervals."
-    return Drawing(figure, caption, runs_of(used), _message(found), (*numbers, *unconverged_lines(used)))
+    if sum(map(len, shown.values())) < len(numbers):
+        caption += " The numbers below have the lines that are not shown."
+    return Drawing(figure, caption, runs_of(used), _message(shown), (*numbers, *unconverged_lines(used)))
 
 
-def _message(found: Mapping[str, Sequence[Sequence[Setting]]]) -> str:
+def _telling(axis: str, families: Sequence[list[Setting]]) -> Sequence[list[Setting]]:
+    """Those of penalised chains, and among several n those of one target; whatever there is where there are none."""
+    penalised = [one for one in families if facts_of(one[0]["method"]).acceptance.startswith("penalty")]
+    fixed = [one for one in penalised if axis != "batch_size" or one[0]["weight"] != "batch"]
+    return fixed or penalised or families
+
+
+def _message(shown: Mapping[str, Sequence[Sequence[Setting]]]) -> str:
     """Where all families of penalised chains go the same way."""
     penalised = {
         axis: [one for one in families if facts_of(one[0]["method"]).acceptance.startswith("penalty")]
-        for axis, families in found.items()
+        for axis, families in shown.items()
     }
     ways = {axis: trend(families, "acceptance_rate") for axis, families in penalised.items()}
     parts = [f"{way} with {SYMBOLS[axis]}" for axis, way in ways.items() if way]

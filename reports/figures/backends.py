@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from implementations.backends import BACKENDS
 from records.display import format_estimate, format_name, format_number
 from records.setting import Setting
 from records.study import StudyResults
 from reports.figures.captions import runs_of, unconverged_lines
-from reports.figures.marks import WIDTH, handle, hollow_handles
+from reports.figures.marks import SMALL, blank, handle, hollow_handles, legend, wrapped
+from reports.style import is_narrow
 from reports.types import Drawing, NothingToShow
 
 #: The colour of a library, which is no method's, and a marker for its device.
@@ -38,22 +38,24 @@ def draw_backends(results: StudyResults) -> Drawing:
     ]
     if not several:
         raise NothingToShow(" ".join(["no setting ended well on two backends.", *_skipped(results)]))
-    figure = Figure(figsize=(WIDTH, 1.7 + 0.3 * len(several)), layout="constrained")
-    times, answers = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
+    figure = blank(1.7 + 0.3 * len(several) if not is_narrow() else 2.4 + 0.8 * len(several))
+    times, answers = figure.subplots(2, 1) if is_narrow() else figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
     for place, found in enumerate(several):
         _draw_times(times, place, found)
         _draw_differences(answers, place, found)
-    times.set_yticks(range(len(several)), [_name(found) for found in several], fontsize=8)
-    times.set(xscale="log", xlabel="µs for a step of one chain", ylim=(len(several) - 0.5, -0.5))
+    for axes in (times, answers) if is_narrow() else (times,):
+        axes.set_yticks(range(len(several)), [_name(found) for found in several], fontsize=SMALL)
+        axes.set_ylim(len(several) - 0.5, -0.5)
+    times.set(xscale="log", xlabel="µs for a step of one chain")
     answers.axvline(0, color="black", linewidth=1)
     answers.set_xlabel("difference of\nsd / exact sd")
     answers.locator_params(axis="x", nbins=4)
     used = [setting for found in several for setting in found.values()]
     handles = [handle(name, *LOOKS[name], linestyle="") for name in LOOKS if any(name in found for found in several)]
     handles += hollow_handles(used)
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
+    legend(figure, handles)
     caption = (
-        "Left, time of a step of one chain: sampling alone, one thread, mean over seeds. Right, the difference of the "
+        "Time of a step of one chain: sampling alone, one thread, mean over seeds; and the difference of the "
         "answers from the first backend's, paired by seed, with 95 % intervals."
     )
     numbers = (*_ratio_text(several), _difference_text(several), *_skipped(results), *unconverged_lines(used))
@@ -68,7 +70,7 @@ def _message(several: list[Backends]) -> str:
 
 def _name(found: Backends) -> str:
     setting = next(iter(found.values()))
-    return f"{setting['variant']}: {format_name(setting, 'weight', 'preconditioner')}"
+    return wrapped(f"{setting['variant']}: {format_name(setting, 'weight', 'preconditioner')}", 44, 22)
 
 
 def _draw_times(axes: Axes, place: int, found: Backends) -> None:

@@ -16,7 +16,7 @@ from records.setting import Setting, full_data, nearest, of_usual_size
 from records.study import StudyResults
 from reports import calibrate
 from reports.figures.captions import runs_of, trend, unconverged_lines
-from reports.figures.marks import MARKERS, draw_series, handle, hollow_handles, panels
+from reports.figures.marks import MARKERS, draw_series, handle, hollow_handles, legend, panels
 from reports.style import EXACT, LABELS
 from reports.types import Drawing, NothingToShow
 
@@ -70,7 +70,7 @@ def draw_calibration(results: StudyResults) -> Drawing:
         handle("n chosen for PBNN", facts_of("pbnn").colour, marker="", linestyle=":"),
         *hollow_handles(used),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
+    legend(figure, handles, is_below=True, most=3)
     caption = (
         "Above 0 is overconfident, below underconfident. A target of weight w counts the data as w points: "
         "w = N is the posterior, w = n what a mini-batch of n stands for. Means over seeds with 95 % intervals."

@@ -2,19 +2,19 @@
 
 import re
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from implementations.backends import BACKENDS
 from records.display import method_name
 from records.methods import facts_of, in_order
 from records.setting import MAX_R_HAT, MIN_ESS
 from records.study import StudyResults
-from reports.figures.marks import WIDTH, panels
+from reports.figures.marks import SMALL, blank, legend, panels, wrapped
+from reports.style import is_narrow
 from reports.types import Drawing, NothingToShow
 
 #: What a run can come to, worst last, with its colour.
@@ -26,8 +26,8 @@ FATES = {
     "failed": "#d96b6b",
     "missing": "#f2c4c4",
 }
-#: Letters of a heading that have room above a column of ``draw_coverage``, and a letter's width in inches.
-MAX_LETTERS, LETTER = 6, 0.08
+#: Inches of a row with its distance to the next.
+ROW = 0.3
 
 
 def draw_convergence(results: StudyResults) -> Drawing:
@@ -36,16 +36,14 @@ def draw_convergence(results: StudyResults) -> Drawing:
     rows = ended[ended["r_hat"].notna()]
     if rows.empty:
         raise NothingToShow("no run that ended well has an R-hat, which needs two chains or more of four draws or more")
-    variants = list(rows["variant"].unique())
-    figure, all_axes = panels(len(variants), height=2.9)
+    methods = in_order(rows["method"])
+    figure, (axes,) = panels(1, height=1.0 + (1.5 if is_narrow() else 1) * ROW * len(methods), share=1.0)
     # Rank-normalised split R-hat can fall a little below 1, where the logarithm has no place.
     excess = (rows["r_hat"] - 1).clip(lower=1e-4)
-    for axes, variant in zip(all_axes, variants, strict=True):
-        _draw_r_hat(axes, rows[rows["variant"] == variant], excess)
-        axes.set_title(variant)
-        axes.set_xlim(excess.min() / 1.5, max(excess.max() * 1.5, 0.1))
-        axes.xaxis.set_major_formatter(lambda value, _: f"{1 + value:g}")
-        axes.set_xlabel("R-hat" if axes in all_axes[-2:] else "")
+    _draw_r_hat(axes, rows, methods, excess)
+    axes.set_xlim(excess.min() / 1.5, max(excess.max() * 1.5, 0.1))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{1 + value:g}")
+    axes.set_xlabel("R-hat")
     above = rows[rows["r_hat"] > MAX_R_HAT]
     worst = ", ".join(
         f"{variant} {method_name(method)} ({count})"
@@ -63,8 +61,7 @@ def draw_convergence(results: StudyResults) -> Drawing:
     return Drawing(figure, caption, tuple(rows["run"]), title, tuple(numbers))
 
 
-def _draw_r_hat(axes: Axes, rows: pd.DataFrame, excess: pd.Series) -> None:
-    methods = in_order(rows["method"])
+def _draw_r_hat(axes: Axes, rows: pd.DataFrame, methods: list[str], excess: pd.Series) -> None:
     flags = rows["r_hat"] <= MAX_R_HAT
     for place, method in enumerate(methods):
         own = rows[rows["method"] == method]
@@ -73,10 +70,10 @@ def _draw_r_hat(axes: Axes, rows: pd.DataFrame, excess: pd.Series) -> None:
         for flag, face in ((True, facts_of(method).colour), (False, "white")):
             is_shown = (flags[own.index] == flag).to_numpy(dtype=bool)
             places = excess[own.index].to_numpy()[is_shown], heights[is_shown]
-            axes.plot(*places, "o", markersize=4, color=facts_of(method).colour, markerfacecolor=face)
+            axes.plot(*places, "o", markersize=3.5, color=facts_of(method).colour, markerfacecolor=face)
     axes.axvline(MAX_R_HAT - 1, color="black", linestyle="--", linewidth=1)
     axes.set_xscale("log")
-    axes.set_yticks(range(len(methods)), [method_name(method) for method in methods])
+    axes.set_yticks(range(len(methods)), [wrapped(method_name(method), 30, 14) for method in methods])
     axes.set_ylim(len(methods) - 0.5, -0.5)
 
 
@@ -88,35 +85,26 @@ def fate_of(rows: pd.DataFrame) -> pd.Series:
 
 
 def draw_coverage(results: StudyResults) -> Drawing:
-    """A cell for each method and backend of a task: how many of its runs converged, and the worst that befell one."""
+    """A bar for each task and one for each method: how many of its runs converged, and what became of the others."""
     rows = results.summary.assign(fate=fate_of(results.summary))
     if rows.empty:
         raise NothingToShow("the study has no runs")
-    methods = in_order(rows["method"])
-    columns = {
-        variant: [backend for backend in BACKENDS if backend in set(rows[rows["variant"] == variant]["backend"])]
-        for variant in rows["variant"].unique()
+    parts = {
+        "by task": {_heading(name): rows[rows["variant"] == name] for name in rows["variant"].unique()},
+        "by method": {method_name(name): rows[rows["method"] == name] for name in in_order(rows["method"])},
     }
-    # A name that is longer than its panel is wide stands on its side.
-    upright = {variant for variant, backends in columns.items() if len(variant) > MAX_LETTERS * len(backends)}
-    height = 1.6 + 0.42 * len(methods) + LETTER * max(map(len, upright), default=0)
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    widths = [len(backends) for backends in columns.values()]
-    all_axes = figure.subplots(1, len(columns), sharey=True, squeeze=False, width_ratios=widths)[0]
-    for axes, (variant, backends) in zip(all_axes, columns.items(), strict=True):
-        _draw_cells(axes, rows[rows["variant"] == variant], methods, backends)
-        axes.set_title(_heading(variant), fontsize=9.5, rotation=90 if variant in upright else 0)
-    all_axes[0].set_yticks(range(len(methods)), [method_name(method) for method in methods])
+    sizes = [len(part) + 2.5 for part in parts.values()]
+    figure = blank(0.6 + ROW * (sum(sizes) if is_narrow() else max(sizes)))
+    shape: dict[str, Any] = {"nrows": 2, "height_ratios": sizes} if is_narrow() else {"ncols": 2}
+    for axes, (title, part) in zip(figure.subplots(**shape), parts.items(), strict=True):
+        _draw_bars(axes, part)
+        axes.set_title(title)
     counts = Counter(rows["fate"])
     present = [fate for fate in FATES if counts[fate]]
-    figure.legend(
-        handles=[Patch(facecolor=FATES[fate], label=f"{fate} ({counts[fate]})") for fate in present],
-        loc="outside lower center",
-        ncols=len(present),
-        fontsize=8.5,
-    )
+    entries = [Patch(facecolor=FATES[fate], label=f"{fate} ({counts[fate]})") for fate in present]
+    legend(figure, entries, is_below=True, most=len(present))
     reasons = Counter(rows.loc[rows["status"].isin(["skipped", "diverged", "failed", "missing"]), "reason"].fillna(""))
-    caption = "Converged runs of those asked for, by method and backend; a cell is split by what its runs came to."
+    caption = "Beside each bar, the runs that converged of those asked for, on all backends and seeds."
     title = f"{counts['converged']} of {len(rows)} runs converged"
     numbers = tuple(f"{count} × {reason}" for reason, count in reasons.most_common(4))
     return Drawing(figure, caption, tuple(rows["run"]), title, numbers)
@@ -124,24 +112,22 @@ def draw_coverage(results: StudyResults) -> Drawing:
 
 def _heading(variant: str) -> str:
     """``linear, N = 10,000``"""
-    return re.sub(r"-points(\d+)", lambda found: f", N = {int(found[1]):,}", variant)
+    return re.sub(r"-points(\d+)", lambda found: f", N = {int(found[1]):,}", variant).replace("-", ", ")
 
 
-def _draw_cells(axes: Axes, rows: pd.DataFrame, methods: list[str], backends: list[str]) -> None:
-    for column, backend in enumerate(backends):
-        for line, method in enumerate(methods):
-            fates = Counter(rows[(rows["backend"] == backend) & (rows["method"] == method)]["fate"])
-            if not fates:
-                continue
-            start = column - 0.47
-            for fate, colour in FATES.items():
-                width = 0.94 * fates[fate] / fates.total()
-                axes.barh(line, width, left=start, height=0.9, color=colour, linewidth=0)
-                start += width
-            text = f"{fates['converged']}/{fates.total()}"
-            axes.text(column, line, text, ha="center", va="center", fontsize=8)
-    axes.set_xticks(range(len(backends)), [backend.replace("-", "\n") for backend in backends], fontsize=8)
-    axes.set(xlim=(-0.5, len(backends) - 0.5), ylim=(len(methods) - 0.5, -0.5))
+def _draw_bars(axes: Axes, part: dict[str, pd.DataFrame]) -> None:
+    """One bar per name: the shares of its runs by what became of them, and how many converged."""
+    for place, rows in enumerate(part.values()):
+        fates = Counter(rows["fate"])
+        start = 0.0
+        for fate, colour in FATES.items():
+            width = fates[fate] / fates.total()
+            axes.barh(place, width, left=start, height=0.75, color=colour, linewidth=0)
+            start += width
+        axes.text(1.02, place, f"{fates['converged']}/{fates.total()}", va="center", fontsize=SMALL)
+    axes.set_yticks(range(len(part)), [wrapped(name, 24) for name in part], fontsize=SMALL)
+    axes.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"], fontsize=SMALL)
+    axes.set(xlim=(0, 1.2), ylim=(len(part) - 0.5, -0.5))
     axes.grid(visible=False)
     for spine in axes.spines.values():
         spine.set_visible(False)

@@ -14,7 +14,7 @@ from records.methods import facts_of, in_order
 from records.setting import Setting, of_usual_size, one_backend
 from records.study import StudyResults
 from reports.figures.captions import SAME_WIDTH, listed, runs_of, unconverged_lines
-from reports.figures.marks import LINE_STYLES, MARKERS, WIDTH, handle, hollow_handles, panels, whole_decades
+from reports.figures.marks import LINE_STYLES, MARKERS, handle, hollow_handles, legend, panels, whole_decades
 from reports.style import EXACT, LABELS
 from reports.types import Drawing, Mark, NothingToShow
 
@@ -118,7 +118,7 @@ def bias_panels(offers: Mapping[str, Sequence[Offer]], unit: str) -> tuple[Figur
     handles += [
         handle(f"target {name}, and its frontier", EXACT, *look) for name, look in TARGETS.items() if name in targets
     ]
-    figure.legend(handles=handles + hollow_handles(used), loc="outside upper center", ncols=4, fontsize=8)
+    legend(figure, handles + hollow_handles(used))
     return figure, sentences
 
 
@@ -190,14 +190,17 @@ def draw_step_cost(results: StudyResults) -> Drawing:
     """The time of a step against the number of training points, a line for each method and backend."""
     families: dict[tuple[str, ...], list[Setting]] = {}
     for setting in results.ran():
-        # The same task and setting, whatever N.
-        key = ("task", "stochastic", "prior", "prior_scale", "label", "backend")
+        # The same task and setting, whatever N; points drawn afresh are another task's.
+        key = ("task", "stochastic", "prior", "prior_scale", "fresh_points", "label", "backend")
         families.setdefault(tuple(str(setting[name]) for name in key), []).append(setting)
     grown = [sorted(one, key=lambda setting: int(setting["num_points"])) for one in families.values() if len(one) > 1]
     if not grown:
         raise NothingToShow("no setting was run at two numbers of training points; the study 'scaling' does that")
-    figure, (axes,) = panels(1, height=5.2)
-    figure.set_figwidth(WIDTH)
+    # What a step reads does not depend on the weight of its target: one line per method and backend will do.
+    shown: dict[tuple[str, str], list[Setting]] = {}
+    for family in sorted(grown, key=len, reverse=True):
+        shown.setdefault((family[0]["method"], family[0]["backend"]), family)
+    figure, (axes,) = panels(1, height=4.4, share=1.0)
     backends = list(dict.fromkeys(family[0]["backend"] for family in grown))
     handles, numbers = [], []
     growths: dict[str, str] = {}
@@ -206,29 +209,33 @@ def draw_step_cost(results: StudyResults) -> Drawing:
         style = facts_of(family[0]["method"]).colour, MARKERS[look], LINE_STYLES[look]
         times = [setting.estimate("step_microseconds") for setting in family]
         sizes = [int(setting["num_points"]) for setting in family]
-        axes.plot(sizes, [time.mean or math.nan for time in times], color=style[0], marker=style[1], linestyle=style[2])
-        for size, time in zip(sizes, times, strict=True):
-            if time.low is not None and time.high is not None:
-                axes.plot([size, size], [time.low, time.high], color=style[0], linewidth=1.2, alpha=0.6)
         name = format_name(family[0], "step_size", "preconditioner")
-        handles.append(handle(f"{name}, {family[0]['backend']}", *style))
         first, last = times[0].mean or math.nan, times[-1].mean or math.nan
         numbers.append(
             f"{name} on {family[0]['backend']}: {format_number(first)} to {format_number(last)} µs "
             f"(× {format_number(last / first)})"
         )
-        growths.setdefault(method_name(family[0]["method"]), format_number(last / first, 2))
+        if family not in shown.values():
+            continue
+        axes.plot(sizes, [time.mean or math.nan for time in times], color=style[0], marker=style[1], linestyle=style[2])
+        for size, time in zip(sizes, times, strict=True):
+            if time.low is not None and time.high is not None:
+                axes.plot([size, size], [time.low, time.high], color=style[0], linewidth=1.2, alpha=0.6)
+        handles.append(handle(f"{name}, {family[0]['backend']}", *style))
+        growths.setdefault(family[0]["method"], format_number(last / first, 2))
     used = [setting for family in grown for setting in family]
     _draw_slope(axes, used)
     smallest, largest = (int(find(setting["num_points"] for setting in used)) for find in (min, max))
     axes.set(xscale="log", yscale="log", xlabel=LABELS["num_points"], ylabel="µs for a step of one chain")
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
+    legend(figure, handles, is_below=True, most=2)
     caption = (
         f"Time of a step from N = {smallest:,} to {largest:,}, without warm-up and compilation; means over seeds with "
         "95 % intervals. Dotted, a time that grows as N. These chains are short and need not have converged."
     )
+    # One that reads mini-batches, and one that reads everything.
+    told = {facts_of(method).is_minibatch: method for method in reversed(growths)}.values()
     title = f"On {largest / smallest:,.0f} times the data a step takes " + listed(
-        [f"{growth} times as long ({name})" for name, growth in growths.items()]
+        [f"{growths[method]} times as long ({method_name(method)})" for method in told]
     )
     return Drawing(figure, caption, runs_of(used), title, tuple(numbers))
 

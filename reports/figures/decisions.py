@@ -4,20 +4,20 @@ import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from records.display import format_name, format_number, format_setting, format_settings, format_value
 from records.methods import facts_of
 from records.setting import Setting, of_usual_size, one_backend, sweeps
 from records.study import StudyResults
 from reports.figures.captions import runs_of, unconverged_lines
-from reports.figures.marks import WIDTH, draw_sweeps, panels, sweep_text
+from reports.figures.marks import SMALL, blank, draw_sweeps, few, hollow_handles, legend, panels, sweep_text, wrapped
+from reports.style import is_narrow
 from reports.types import Drawing, NothingToShow
 
 #: Mean of the Kolmogorov-Smirnov distance of k normal values from N(0, 1), times sqrt(k): sqrt(pi / 2) log 2.
 CHANCE_DISTANCE = math.sqrt(math.pi / 2) * math.log(2)
 #: Inches of a bar with its distance to the next.
-BAR_HEIGHT = 0.23
+BAR_HEIGHT = 0.3
 
 
 def _audited(results: StudyResults) -> list[Setting]:
@@ -30,29 +30,41 @@ def _audited(results: StudyResults) -> list[Setting]:
 
 
 def draw_decisions(results: StudyResults) -> Drawing:
-    """Wrong accepts to the right, wrong rejects to the left, one bar per setting."""
+    """Wrong accepts to the right, wrong rejects to the left, one bar per method: its worst setting of a task."""
     settings = of_usual_size(_audited(results))
     if not settings:
         raise NothingToShow("no run of a mini-batch method has audited decisions")
-    by_variant: dict[str, list[Setting]] = {}
-    for setting in settings:
-        by_variant.setdefault(setting["variant"], []).append(setting)
+    ranked = sorted(settings, key=lambda one: -one.mean("audit_wrong_accepts"))
+    by_variant: dict[str, dict[str, Setting]] = {setting["variant"]: {} for setting in settings}
+    for setting in ranked:
+        by_variant[setting["variant"]].setdefault(setting["method"], setting)
     sizes = [len(part) + 1.5 for part in by_variant.values()]
-    figure = Figure(figsize=(WIDTH, BAR_HEIGHT * sum(sizes) + 0.9), layout="constrained")
+    figure = blank(BAR_HEIGHT * (1.3 if is_narrow() else 1) * sum(sizes) + 0.9)
     all_axes = figure.subplots(len(by_variant), 1, sharex=True, squeeze=False, height_ratios=sizes)[:, 0]
     for axes, (variant, part) in zip(all_axes, by_variant.items(), strict=True):
-        _draw_wrong(axes, sorted(part, key=lambda one: -one.mean("audit_wrong_accepts")))
+        _draw_wrong(axes, list(part.values()))
         axes.set_title(variant, fontsize=10, loc="left")
     limit = max(abs(end) for end in all_axes[-1].get_xlim())
-    all_axes[-1].set(xlim=(-limit, limit), xlabel="← wrong rejects   share of audited steps   wrong accepts →")
+    all_axes[-1].set(xlim=(-limit, limit), xlabel="share of audited steps\n← wrong rejects   wrong accepts →")
     all_axes[-1].xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
     penalised = [setting for setting in settings if facts_of(setting["method"]).acceptance.startswith("penalty")]
     naive = [setting for setting in settings if facts_of(setting["method"]).acceptance == "naive"]
     caption = (
         "A decision is wrong where the exact rule on all data, with the same proposal and random number, decides "
-        "otherwise. Wrong rejects cost time, wrong accepts bias. Bars are means over seeds with 95 % intervals."
+        "otherwise. Wrong rejects cost time, wrong accepts bias. Each method at its worst; 95 % intervals over seeds."
     )
-    numbers = (*_extremes("With a penalty", penalised), *_extremes("Naive", naive), *unconverged_lines(settings))
+    others = [one for one in ranked if one is not by_variant[one["variant"]][one["method"]]]
+    numbers = (
+        *_extremes("With a penalty", penalised),
+        *_extremes("Naive", naive),
+        *(
+            f"Not shown: {one['variant']}, {format_name(one, 'preconditioner')}: "
+            f"{format_value(one, 'audit_wrong_accepts')} wrong accepts, "
+            f"{format_value(one, 'audit_wrong_rejects')} wrong rejects."
+            for one in others
+        ),
+        *unconverged_lines(settings),
+    )
     worst = [max(one.mean("audit_wrong_accepts") for one in part) for part in (penalised, naive) if part]
     is_told = len(worst) == 2 and worst[0] < worst[1]
     title = (
@@ -81,8 +93,8 @@ def _draw_wrong(axes: Axes, settings: Sequence[Setting]) -> None:
                 ends = [sign * value.low, sign * value.high]
                 axes.plot(ends, [place, place], color="black", linewidth=1)
     axes.axvline(0, color="black", linewidth=0.8)
-    texts = [format_name(setting, "preconditioner") for setting in settings]
-    axes.set_yticks(range(len(settings)), texts, fontsize=8)
+    texts = [wrapped(format_name(setting, "preconditioner"), 36, 22) for setting in settings]
+    axes.set_yticks(range(len(settings)), texts, fontsize=SMALL)
     axes.set_ylim(len(settings) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
 
@@ -102,11 +114,12 @@ def _extremes(what: str, settings: Sequence[Setting]) -> tuple[str, ...]:
 def draw_noise(results: StudyResults) -> Drawing:
     """Distance from normality, skewness and the error of the variance estimate, against M."""
     settings = [setting for setting in _audited(results) if setting.has("audit_noise_normality_distance")]
-    families = sweeps(settings, "num_batches")
+    every = sweeps(settings, "num_batches")
+    families = few(every)
     if not families:
         raise NothingToShow("no method has audited runs that differ in M alone; give pbnn two values of num_batches")
     figure, (distance, skewness, variance) = panels(3, columns=3, height=3.8)
-    used = [setting for family in families for setting in family]
+    used = [setting for family in every for setting in family]
     steps = min(row["audit_num_steps"] for setting in used for row in setting.ok)
     columns = {
         "audit_noise_normality_distance": (distance, "distance from N(0, 1)", CHANCE_DISTANCE / math.sqrt(steps)),
@@ -119,7 +132,7 @@ def draw_noise(results: StudyResults) -> Drawing:
         axes.axhline(level, color="black", linestyle=":", linewidth=1.2)
     distance.set_ylim(bottom=0)
     _draw_spread(variance, families)
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
+    legend(figure, [*handles, *hollow_handles(used)], is_below=True, most=2)
     rejected = sum(row["audit_noise_normality_p_value"] < 0.05 for setting in used for row in setting.ok)
     caption = (
         "Left, the largest error of a probability if the noise is taken for normal; dotted, chance. Right, "
@@ -129,13 +142,13 @@ def draw_noise(results: StudyResults) -> Drawing:
     numbers = (
         f"{steps} audited steps per run; a Kolmogorov-Smirnov test rejects normality at 5 % in {rejected} of "
         f"{len(runs_of(used))} runs.",
-        *(f"distance, {sweep_text(one, 'num_batches', 'audit_noise_normality_distance')}" for one in families),
-        *(f"skewness, {sweep_text(one, 'num_batches', 'audit_noise_skewness')}" for one in families),
-        *(f"variance ratio, {sweep_text(one, 'num_batches', 'audit_variance_ratio_median')}" for one in families),
+        *(f"distance, {sweep_text(one, 'num_batches', 'audit_noise_normality_distance')}" for one in every),
+        *(f"skewness, {sweep_text(one, 'num_batches', 'audit_noise_skewness')}" for one in every),
+        *(f"variance ratio, {sweep_text(one, 'num_batches', 'audit_variance_ratio_median')}" for one in every),
         "Many mini-batches are a part of the data, which the estimate takes for endless: it is N/(N - n M) too large.",
         *unconverged_lines(used),
     )
-    return Drawing(figure, caption, runs_of(used), _noise_message(families), numbers)
+    return Drawing(figure, caption, runs_of(used), _noise_message(every), numbers)
 
 
 def _noise_message(families: Sequence[Sequence[Setting]]) -> str:

@@ -1,8 +1,11 @@
-"""What several figures draw alike: panels, a mean with its interval, a series over a setting, a legend."""
+"""What several figures draw alike: panels, a mean with its interval, a series over a setting, names of lines."""
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
+from typing import Literal
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -10,27 +13,56 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from matplotlib.typing import LineStyleType
 
 from metrics.seeds import Estimate
-from records.display import format_name, format_setting, format_value
+from records.display import format_given, format_name, format_setting, format_value
 from records.methods import facts_of
 from records.setting import Setting
-from reports.style import EXACT, LABELS
+from reports.style import EXACT, LABELS, is_narrow, page_width
 
-#: Inches. On a page 700 pixels wide, text of 8 points is then 10 pixels high.
-WIDTH = 8.0
 #: One for each of the tasks or backends of a figure.
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 LINE_STYLES: tuple[LineStyleType, ...] = ("-", "--", ":", "-.")
 #: Two numbers on an axis collide below this share of its length.
 TICK_DISTANCE = 0.16
+#: Lines of one panel that a reader tells apart; the others are among the numbers below the figure.
+MAX_LINES = 4
+#: Text of names and legends in points, and what a letter and a line of it take in inches.
+SMALL = 8
+LETTER, LINE = 0.068, 0.16
+#: Letters of a name beside a panel, and of one below it, before it takes a second line.
+NAME_LETTERS, LEGEND_LETTERS = 30, 46
 
 
-def panels(count: int, columns: int = 2, height: float = 3.2, width: float | None = None) -> tuple[Figure, list[Axes]]:
-    """A figure of ``count`` panels in rows of ``columns``, and its axes; a single column is narrower by default."""
-    columns = min(columns, count)
+def blank(height: float, share: float = 1.0) -> Figure:
+    """A figure as wide as the page, or as a share of a wide one."""
+    return Figure(figsize=(page_width() * (1.0 if is_narrow() else share), height), layout="constrained")
+
+
+def panels(count: int, columns: int = 2, height: float = 3.2, share: float | None = None) -> tuple[Figure, list[Axes]]:
+    """A figure of ``count`` panels, each ``height`` high, in rows of ``columns``, and its axes.
+
+    A single column is narrower by default. On a phone they stand below each other.
+    """
+    columns = 1 if is_narrow() else min(columns, count)
     rows = math.ceil(count / columns)
-    width = width or (WIDTH if columns > 1 else 0.75 * WIDTH)
-    figure = Figure(figsize=(width, height * rows), layout="constrained")
+    figure = blank(height * rows, share or (1.0 if columns > 1 else 0.75))
     return figure, [figure.add_subplot(rows, columns, number + 1) for number in range(count)]
+
+
+def wrapped(text: str, letters: int, narrow: int | None = None) -> str:
+    """A name in lines of so many letters at most; of fewer on a phone."""
+    # A sign stays with its word.
+    return textwrap.fill(text.replace("σ² ", "σ²\u00a0"), narrow if narrow and is_narrow() else letters)
+
+
+def legend(figure: Figure, handles: Sequence[Artist], is_below: bool = False, most: int = 4) -> None:
+    """The legend of all panels, above or below them, in as many columns as have room."""
+    _wrap_labels(handles)
+    longest = max(len(line) for entry in handles for line in str(entry.get_label()).split("\n"))
+    columns = int(figure.get_figwidth() / (0.5 + LETTER * longest))
+    place: Literal["outside lower center", "outside upper center"] = (
+        "outside lower center" if is_below else "outside upper center"
+    )
+    figure.legend(handles=handles, loc=place, ncols=max(1, min(most, columns, len(handles))), fontsize=SMALL)
 
 
 def draw_mark(axes: Axes, x: float, value: Estimate, is_converged: bool, colour: str, marker: str = "o") -> None:
@@ -64,7 +96,7 @@ def draw_series(
 
 
 def draw_sweeps(axes: Axes, families: Sequence[Sequence[Setting]], axis: str, column: str) -> list[Line2D]:
-    """One line per family of ``sweeps``: colours show methods, markers tasks; returns the legend's entries."""
+    """One line per family of ``sweeps``: colours show methods, markers tasks; returns an entry of a legend for each."""
     variants = list(dict.fromkeys(family[0]["variant"] for family in families))
     looks: list[tuple[str, str]] = []
     handles = []
@@ -77,7 +109,77 @@ def draw_sweeps(axes: Axes, families: Sequence[Sequence[Setting]], axis: str, co
         handles.append(handle(family_text(first, axis), *look, linestyle))
     log_ticks(axes, [float(setting[axis]) for family in families for setting in family])
     axes.set_xlabel(LABELS[axis])
-    return handles + hollow_handles([setting for family in families for setting in family])
+    return handles
+
+
+def few(families: Sequence[list[Setting]], most: int = MAX_LINES) -> list[list[Setting]]:
+    """No more than a panel can show: other tasks and methods before a second line of one, longer lines first."""
+    ranked: list[tuple[int, int, int]] = []
+    seen: list[tuple[str, str]] = []
+    for place in sorted(range(len(families)), key=lambda place: -_num_converged(families[place])):
+        kind = families[place][0]["variant"], families[place][0]["method"]
+        ranked.append((seen.count(kind), -_num_converged(families[place]), place))
+        seen.append(kind)
+    return [families[place] for place in sorted(place for *_, place in sorted(ranked)[:most])]
+
+
+def _num_converged(family: Sequence[Setting]) -> int:
+    return sum(setting.is_converged for setting in family)
+
+
+def name_lines(
+    axes: Axes, families: Sequence[Sequence[Setting]], axis: str, column: str, handles: Sequence[Line2D]
+) -> None:
+    """The name of each family beside the end of its line; on a phone below the panel. Limits have to be set before."""
+    if is_narrow():
+        name_below(axes, handles)
+        return
+    figure = axes.get_figure(root=True)
+    assert figure is not None, "panels are in a figure"
+    height = figure.get_figheight() / len(figure.axes) - 0.7
+    texts = [wrapped(str(entry.get_label()), NAME_LETTERS) for entry in handles]
+    ends = [(float(family[-1][axis]), family[-1].mean(column)) for family in families]
+    low, high = axes.get_ylim()
+    order = sorted(range(len(texts)), key=lambda number: ends[number][1])
+    rooms = [(texts[number].count("\n") + 1.3) * LINE / height for number in order]
+    wanted = [(ends[number][1] - low) / (high - low) for number in order]
+    for number, place in zip(order, spread(wanted, rooms), strict=True):
+        colour = handles[number].get_color()
+        leader = {"arrowstyle": "-", "color": colour, "linewidth": 1, "alpha": 0.7, "shrinkA": 0, "shrinkB": 4}
+        axes.annotate("", ends[number], (1.03, place), textcoords="axes fraction", arrowprops=leader)
+        axes.text(1.04, place, texts[number], transform=axes.transAxes, fontsize=SMALL - 0.5, va="center")
+
+
+def _wrap_labels(handles: Sequence[Artist]) -> None:
+    for entry in handles:
+        entry.set_label(wrapped(str(entry.get_label()), 2 * LEGEND_LETTERS, LEGEND_LETTERS))
+
+
+def name_below(axes: Axes, handles: Sequence[Artist]) -> None:
+    _wrap_labels(handles)
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(-0.15, -0.28), fontsize=SMALL - 0.5)
+
+
+def name_beside(axes: Axes, handles: Sequence[Artist]) -> None:
+    """The legend of one panel to its right, on a phone below it."""
+    if is_narrow():
+        name_below(axes, handles)
+    else:
+        axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=SMALL - 0.5)
+
+
+def spread(wanted: Sequence[float], rooms: Sequence[float]) -> list[float]:
+    """Places near those wanted, in the same ascending order, so far apart that things of these heights do not touch."""
+    places: list[float] = []
+    for number, place in enumerate(wanted):
+        least = places[-1] + (rooms[number - 1] + rooms[number]) / 2 if places else -math.inf
+        places.append(max(place, least))
+    # What was pushed beyond the top pushes the others down.
+    ceiling = 1 + rooms[-1] / 2
+    for number in reversed(range(len(places))):
+        places[number] = min(places[number], ceiling - rooms[number] / 2)
+        ceiling = places[number] - rooms[number] / 2
+    return places
 
 
 def family_text(setting: Setting, axis: str) -> str:
@@ -118,7 +220,7 @@ def log_ticks(axes: Axes, values: Sequence[float]) -> None:
     axes.set_xscale("log")
     axes.set_xticks(ticks)
     axes.set_xticks([], minor=True)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.2g}" if value < 1 else f"{value:g}"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_given(value, 2 if value < 1 else 6)))
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from implementations.tasks.problem import Problem
@@ -17,7 +16,8 @@ from records.reference import Reference
 from records.setting import Setting, full_data, nearest
 from records.study import StudyResults
 from reports.figures.captions import SAME_WIDTH, runs_of, unconverged_names
-from reports.figures.marks import WIDTH, handle, say
+from reports.figures.marks import blank, handle, legend, say
+from reports.style import is_narrow
 from reports.types import Drawing, NothingToShow
 
 #: Points that a curve over the inputs is drawn through: smooth, and a small file.
@@ -94,25 +94,32 @@ def draw_linear(results: StudyResults) -> Drawing:
     if not used:
         raise NothingToShow("no run of naive or pbnn with weight = data on the task 'linear' ended well")
     seed = common_seed(used)
-    figure = Figure(figsize=(WIDTH if len(columns) > 1 else 0.65 * WIDTH, 5.6), layout="constrained")
-    grid = figure.subplots(2, len(columns), sharex=True, sharey="row", squeeze=False, height_ratios=[1, 1])
-    for (data, residuals), (title, penalty) in zip(grid.T, columns, strict=True):
+    stacked = len(columns) if is_narrow() else 1
+    figure = blank(5.6 * stacked, 1.0 if len(columns) > 1 else 0.65)
+    grid = figure.subplots(2 * stacked, len(columns) // stacked, sharex=True, squeeze=False)
+    pairs = list(zip(grid[0::2].flatten(), grid[1::2].flatten(), strict=True))
+    for (data, residuals), (title, penalty) in zip(pairs, columns, strict=True):
+        for axes, first in zip((data, residuals), pairs[0], strict=True):
+            if axes is not first:
+                axes.sharey(first)
         # Bands of different data would not belong in one picture.
         shown = [one for one in (naive, penalty) if one is not None and seed in one.seeds]
         _draw_linear_bands(data, residuals, [(one, bands_of(results, one, seed)) for one in shown])
         data.set_title(
             f"{title}: {format_settings(penalty, 'weight', 'variance', 'preconditioner')}" if penalty else title
         )
-        residuals.set_xlabel("x")
-    grid[0, 0].set_ylabel("f(x), and the data")
-    grid[1, 0].set_ylabel("f(x) − exact mean")
+    for axes in grid[-1]:
+        axes.set_xlabel("x")
+    for data, residuals in zip(grid[0::2, 0], grid[1::2, 0], strict=True):
+        data.set_ylabel("f(x), and the data")
+        residuals.set_ylabel("f(x) − exact mean")
     entries: list[Artist] = [handle("data", "#888888", ".", "")]
     entries += [
         Patch(facecolor=facts_of(name).colour, alpha=BAND_ALPHA[name], label=f"{method_name(name)}, mean ± sd")
         for name in dict.fromkeys(one["method"] for one in used)
     ]
     entries.append(handle("exact", "black", "", "--"))
-    figure.legend(handles=entries, loc="outside upper center", ncols=2 * len(columns))
+    legend(figure, entries)
     numbers = (
         *(
             f"{format_name(one, 'weight', 'preconditioner')}: sd {format_value(one, 'sd_ratio')} times the exact one, "
@@ -238,8 +245,9 @@ def _draw_four(results: StudyResults, panels: dict[str, Finder], message: Callab
     used = {title: setting for title, setting in found.items() if setting is not None}
     if not used:
         raise NothingToShow(f"no run on the task 'regression' ended well that shows {', '.join(panels)}")
-    figure = Figure(figsize=(WIDTH, 7.4), layout="constrained")
-    grid = figure.subplots(4, 2, sharex=True, height_ratios=[3, 1.6, 3, 1.6])
+    columns = 1 if is_narrow() else 2
+    figure = blank(14.0 / columns)
+    grid = figure.subplots(8 // columns, columns, sharex=True, squeeze=False, height_ratios=[3, 1.6] * (4 // columns))
     curves, strips = grid[0::2].flatten(), grid[1::2].flatten()
     seed = common_seed(list(used.values()))
     seeds = [seed if seed in one.seeds else common_seed([one]) for one in used.values()]
@@ -260,7 +268,7 @@ def _draw_four(results: StudyResults, panels: dict[str, Finder], message: Callab
         strip.set_xlabel("x")
     grey = [Patch(facecolor="#555555", alpha=alpha, label=f"± {number} sd") for number, alpha in SHADES.items()]
     entries = [handle("data", "#888888", ".", ""), *grey, handle("exact", "black", "", "--")]
-    figure.legend(handles=entries, loc="outside upper center", ncols=5, fontsize=9)
+    legend(figure, entries, most=5)
     numbers = (
         *(
             f"{title[:3]} {method_name(one['method'])}, w={format_given(one['target_weight'])}: sd "

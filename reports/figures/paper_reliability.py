@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from implementations.tasks.likelihoods import find_likelihood
 from metrics.calibration import NUM_BINS
@@ -15,8 +14,9 @@ from records.methods import facts_of
 from records.setting import POSTERIOR, Setting, full_data, nearest
 from records.study import StudyResults
 from reports.figures.captions import listed, runs_of, unconverged_names
-from reports.figures.marks import WIDTH
+from reports.figures.marks import NAME_LETTERS, SMALL, blank, wrapped
 from reports.reliability import draw_reliability
+from reports.style import is_narrow
 from reports.types import Drawing, NothingToShow
 
 #: Bins with fewer test points than this say too little for a mark; the bars of counts still show them.
@@ -36,21 +36,22 @@ def draw_reliability_diagrams(results: StudyResults) -> Drawing:
     if not pairs:
         raise NothingToShow("no run of full_mh, mala or pbnn on the tasks 'regression', 'mnist' or 'digits' ended well")
     # High enough for squares as wide as their columns, so that the bars below stand under the diagram.
-    has_classes = any(task != "regression" for task in pairs)
-    figure = Figure(
-        figsize=(WIDTH if len(pairs) > 1 else 0.55 * WIDTH, 5.9 if has_classes else 4.4), layout="constrained"
-    )
-    cells = figure.add_gridspec(2 if has_classes else 1, len(pairs), height_ratios=[4, 1][: 1 + has_classes])
+    likelihoods = {task: results.problem(pair[0].evidence[0]).likelihood for task, pair in pairs.items()}
+    # Every level of coverage counts all points: nothing to show below.
+    rows = {task: [4, 1][: 1 + find_likelihood(likelihood).has_classes] for task, likelihood in likelihoods.items()}
+    ratios = [ratio for row in rows.values() for ratio in row] if is_narrow() else max(rows.values(), key=len)
+    figure = blank(0.5 + 1.08 * sum(ratios), 1.0 if len(pairs) > 1 else 0.55)
+    cells = figure.add_gridspec(len(ratios), 1 if is_narrow() else len(pairs), height_ratios=ratios)
     numbers: list[str] = []
-    for column, (task, pair) in enumerate(pairs.items()):
-        likelihood = results.problem(pair[0].evidence[0]).likelihood
-        axes = figure.add_subplot(cells[0, column])
-        # Every level of coverage counts all points: nothing to show below.
-        counts = figure.add_subplot(cells[1, column], sharex=axes) if find_likelihood(likelihood).has_classes else None
+    row = column = 0
+    for task, pair in pairs.items():
+        axes = figure.add_subplot(cells[row, column])
+        counts = figure.add_subplot(cells[row + 1, column], sharex=axes) if len(rows[task]) > 1 else None
         for setting in pair:
-            _draw_mean_reliability(axes, counts, results, setting, likelihood)
+            _draw_mean_reliability(axes, counts, results, setting, likelihoods[task])
         axes.set_title(task)
-        axes.legend(loc="lower right", fontsize=8)
+        axes.legend(loc="lower right", fontsize=SMALL)
+        row, column = (row + len(rows[task]), 0) if is_narrow() else (0, column + 1)
         numbers += [f"{task}: {_calibration_text(one)}" for one in pair]
     used = [setting for pair in pairs.values() for setting in pair]
     caption = (
@@ -94,9 +95,9 @@ def _draw_mean_reliability(
     name = format_name(setting, "step_size", "preconditioner")
     # Whichever chain samples it, the posterior of all data has one colour.
     method = "full_mh" if setting["method"] in POSTERIOR else setting["method"]
-    style: dict[str, Any] = {"color": facts_of(method).colour, "label": name}
+    style: dict[str, Any] = {"color": facts_of(method).colour, "label": wrapped(name, NAME_LETTERS)}
     if not setting.converged:
-        style |= {"markerfacecolor": "white", "label": f"{name}, not converged"}
+        style |= {"markerfacecolor": "white", "label": wrapped(f"{name}, not converged", NAME_LETTERS)}
     draw_reliability(axes, mean, likelihood, counts_axes=counts, **style)
     axes.fill_between(mean["test_nominal"], low, high, color=style["color"], alpha=0.2, linewidth=0)
 

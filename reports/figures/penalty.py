@@ -9,8 +9,21 @@ from records.methods import facts_of
 from records.setting import Setting, one_backend, sweeps
 from records.study import StudyResults
 from reports.figures.captions import runs_of, unconverged_lines
-from reports.figures.marks import MARKERS, WIDTH, draw_mark, draw_sweeps, handle, panels, sweep_text
-from reports.style import EXACT, LABELS
+from reports.figures.marks import (
+    LINE,
+    MARKERS,
+    draw_mark,
+    draw_sweeps,
+    few,
+    handle,
+    hollow_handles,
+    legend,
+    name_beside,
+    name_lines,
+    panels,
+    sweep_text,
+)
+from reports.style import EXACT, LABELS, is_narrow
 from reports.types import Drawing, NothingToShow
 
 #: Without a penalty, with it, and with the correction of an estimated variance.
@@ -30,13 +43,16 @@ def draw_penalty(results: StudyResults) -> Drawing:
     audited = [one for one in settings if one["method"] == "pbnn" and one.converged and one.has("acceptance_kept")]
     if not found or not audited:
         raise NothingToShow("no runs of naive and pbnn with w = N differ in η or M alone, or none was audited")
-    figure, all_axes = panels(len(found) + 1, columns=1, height=2.7, width=WIDTH)
-    for axes, (axis, families) in zip(all_axes, found.items(), strict=False):
+    shown = {axis: few(families) for axis, families in found.items()}
+    figure, all_axes = panels(len(found) + 1, columns=1, height=2.5 + (6 * LINE if is_narrow() else 0), share=1.0)
+    for axes, (axis, families) in zip(all_axes, shown.items(), strict=False):
         handles = draw_sweeps(axes, families, axis, "sd_ratio")
         axes.axhline(1, color=EXACT, linestyle="--", linewidth=1.2, zorder=1)
         axes.set_ylabel(LABELS["sd_ratio"])
-        axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5)
+        name_lines(axes, families, axis, "sd_ratio", handles)
     _draw_cost(all_axes[-1], audited)
+    if hollow := hollow_handles([one for families in shown.values() for family in families for one in family]):
+        legend(figure, hollow)
     used = [one for families in found.values() for family in families for one in family] + audited
     gap = max(
         audited, key=lambda one: (abs(one.mean("acceptance_kept") - one.mean("acceptance_in_theory")), one["label"])
@@ -68,16 +84,14 @@ def _message(settings: list[Setting]) -> str:
 
 
 def _draw_cost(axes: Axes, audited: list[Setting]) -> None:
-    variants = list(dict.fromkeys(one["variant"] for one in audited))
+    tasks = list(dict.fromkeys(one["task"] for one in audited))
     colour = facts_of("pbnn").colour
     for one in audited:
-        marker = MARKERS[variants.index(one["variant"]) % len(MARKERS)]
+        marker = MARKERS[tasks.index(one["task"]) % len(MARKERS)]
         draw_mark(axes, one.mean("mean_variance"), one.estimate("acceptance_kept"), one.is_converged, colour, marker)
     places = [one.mean("mean_variance") for one in audited]
     variance = np.geomspace(min(places) / 1.5, max(places) * 1.5, 100)
     axes.plot(variance, 2 * ndtr(-np.sqrt(variance) / 2), color=EXACT, linewidth=1.2, zorder=1)
-    marks = [handle(name, colour, MARKERS[place % len(MARKERS)], "") for place, name in enumerate(variants)]
-    axes.legend(
-        handles=[*marks, handle("2Φ(−σ/2)", EXACT, "")], loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5
-    )
+    marks = [handle(name, colour, MARKERS[place % len(MARKERS)], "") for place, name in enumerate(tasks)]
+    name_beside(axes, [*marks, handle("2Φ(−σ/2)", EXACT, "")])
     axes.set(xscale="log", ylim=(0, 1.1), xlabel="σ² of the loss difference", ylabel="acceptance kept")

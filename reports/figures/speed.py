@@ -19,8 +19,8 @@ from implementations.backends import BACKENDS
 from records.methods import facts_of, in_order
 from reports.benchmarks import Benchmarks, Row, is_met, ratio_text
 from reports.figures.backends import LOOKS
-from reports.figures.marks import WIDTH, handle, log_ticks, panels, say
-from reports.style import EXACT, LABELS
+from reports.figures.marks import blank, handle, legend, log_ticks, panels, say, wrapped
+from reports.style import EXACT, LABELS, is_narrow
 from reports.types import Drawing, NothingToShow
 
 #: A performance target, in a colour that is no method's and no library's.
@@ -53,13 +53,14 @@ def draw_steps(benchmarks: Benchmarks) -> Drawing:
     rows = _some(_over_bare_work(benchmarks), "of steps over their bare likelihoods and gradients", "bench_step")
     shapes = list(dict.fromkeys(row["shape"] for row in rows))
     methods = _methods(rows)
-    figure = Figure(figsize=(WIDTH, 1.6 + 0.42 * len(methods)), layout="constrained")
-    all_axes = figure.subplots(1, len(shapes), sharey=True, squeeze=False)[0]
+    stacked = len(shapes) if is_narrow() else 1
+    figure = blank(1.2 + stacked * (0.4 + 0.42 * len(methods)))
+    all_axes = figure.subplots(stacked, len(shapes) // stacked, sharey=True, squeeze=False).flatten()
     for axes, shape in zip(all_axes, shapes, strict=True):
         _draw_steps(axes, [row for row in rows if row["shape"] == shape], methods)
         axes.set_title(shape)
     figure.supxlabel("a step, over its bare likelihoods and gradients", fontsize=10)
-    figure.legend(handles=_step_handles(rows), loc="outside upper center", ncols=3, fontsize=8)
+    legend(figure, _step_handles(rows), most=3)
     caption = (
         "A step's time over that of the arithmetic in it that nobody can do without: the likelihoods and gradients of "
         "its points, already gathered and compiled. Medians, with quartiles as lines."
@@ -165,17 +166,17 @@ def _targets_text(rows: Sequence[Row]) -> tuple[str, ...]:
 def draw_peers(benchmarks: Benchmarks) -> Drawing:
     """Our step over that of the same algorithm in other libraries."""
     rows = _some(benchmarks.of_kind("peer"), "against other libraries", "bench_peer")
-    figure, (axes,) = panels(1, height=1.3 + 0.42 * len(rows))
-    figure.set_figwidth(WIDTH)
+    figure, (axes,) = panels(1, height=1.3 + (0.6 if is_narrow() else 0.42) * len(rows), share=1.0)
     for place, row in enumerate(rows):
         _draw_ratio(axes, place, row, *LOOKS[row["backend"]], size=6.0)
-    axes.set_yticks(range(len(rows)), [f"{row['method']}, {row['backend']} / {row['baseline']}" for row in rows])
+    names = [f"{row['method']}, {row['backend']} / {row['baseline']}" for row in rows]
+    axes.set_yticks(range(len(rows)), [wrapped(name, 60, 22) for name in names])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     _ratio_axis(axes, rows)
     axes.set_xlabel("our step, over the other library's")
     handles = [handle(name, *LOOKS[name], linestyle="") for name in dict.fromkeys(row["backend"] for row in rows)]
     handles += _target_handles(rows)
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize=8)
+    legend(figure, handles)
     numbers = (f"{row['method']} on {row['backend']} over {row['baseline']} {ratio_text(row)}" for row in rows)
     caption = (
         "Left of 1 ours is faster. The same algorithm on the same model and data, timed after both had found the same "
@@ -244,7 +245,7 @@ def draw_points(benchmarks: Benchmarks) -> Drawing:
     entries = _growth_handles(growths)
     if measured:
         entries.append(handle("the data themselves", EXACT, "", ":"))
-    figure.legend(handles=entries, loc="outside upper center", ncols=3, fontsize=8)
+    legend(figure, entries, most=3)
     smallest = next(iter(growths.values())).baseline
     numbers = (
         f"Over that at N = {smallest:,}: {_growth_name(method)} × {ratio_text(growth.rows[-1])} at N = "
@@ -364,7 +365,7 @@ def _draw_growths(growths: dict[str, Growth], axis: str) -> tuple[Figure, Axes]:
         growth.draw(axes, *_growth_look(method), size)
     log_ticks(axes, [float(number) for growth in growths.values() for number, _ in growth.points])
     axes.set(xlabel=LABELS[axis], ylabel=STEP_TIME)
-    figure.legend(handles=_growth_handles(growths), loc="outside upper center", ncols=4, fontsize=8)
+    legend(figure, _growth_handles(growths))
     return figure, axes
 
 

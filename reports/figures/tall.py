@@ -15,7 +15,7 @@ from records.study import StudyResults
 from reports.evidence import CONTROLLED, by_size
 from reports.figures.captions import runs_of
 from reports.figures.cost import bias_panels, marks_of, offers_of
-from reports.figures.marks import MARKERS, draw_mark, draw_series, handle, hollow_handles, panels
+from reports.figures.marks import MARKERS, draw_mark, draw_series, handle, hollow_handles, legend, panels
 from reports.style import EXACT, LABELS
 from reports.types import Drawing, NothingToShow
 
@@ -48,7 +48,7 @@ def draw_cost_of_a_draw(results: StudyResults) -> Drawing:
         axes.set(xscale="log", yscale="log", xlabel=LABELS["num_points"], ylabel=f"{label}\nfor an effective draw")
     used = [one for family in families for one in family]
     handles = [handle(method_name(family[0]["method"]), *_look(family[0])) for family in families]
-    figure.legend(handles=handles + hollow_handles(used), loc="outside upper center", ncols=3, fontsize=8)
+    legend(figure, handles + hollow_handles(used), most=3)
     flat = [family for family in families if family[0]["method"] in CONTROLLED]
     smallest, largest = min(one["num_points"] for one in used), max(one["num_points"] for one in used)
     growths = [_growth(family) for family in flat]
@@ -158,13 +158,13 @@ def draw_regime_map(results: StudyResults) -> Drawing:
     axes.axhline(BUDGET, color=EXACT, linestyle=":", linewidth=1.2)
     axes.set(
         xscale="log",
-        xlabel="σ², mean estimated variance of the loss difference",
+        xlabel="mean estimated σ² of the loss difference",
         ylabel="r, log excess of moves uphill",
     )
     axes.set_yscale("symlog", linthresh=BUDGET)
     lowest = min(one.mean("audit_balance_residual") for found in by_batches.values() for one in found)
     axes.set_ylim(bottom=min(-BUDGET / 2, 1.5 * lowest))
-    figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=8)
+    legend(figure, handles)
     used = [one for found in by_batches.values() for one in found]
     above = sum(one.mean("audit_balance_residual") > BUDGET for one in used)
     caption = (

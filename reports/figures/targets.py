@@ -16,7 +16,7 @@ from records.methods import facts_of
 from records.setting import Setting, nearest, one_backend, sweeps
 from records.study import StudyResults
 from reports.figures.captions import SAME_WIDTH, runs_of, unconverged_lines
-from reports.figures.marks import draw_sweeps, handle, panels
+from reports.figures.marks import draw_sweeps, handle, hollow_handles, legend, panels
 from reports.style import LABELS
 from reports.types import Drawing, NothingToShow
 
@@ -58,8 +58,8 @@ def draw_targets(results: StudyResults) -> Drawing:
         handle(f"{level['variant']}: {format_name(level, 'step_size')}", facts_of("tempered").colour, "", "--")
         for level in levels
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
     used = [setting for families in found.values() for family in families for setting in family]
+    legend(figure, [*handles, *hollow_handles(used)], is_below=True, most=2)
     caption = (
         "Black, no distance from the tempered posterior of the same n; orange, the tempered chain's own, "
         "which is Monte Carlo error. What grows with η and falls with M is noise; a difference of targets would stay."

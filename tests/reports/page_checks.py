@@ -36,6 +36,15 @@ def column(browser: Browser, table: str, number: int) -> list[str]:
     return browser.driver.execute_script(script, table, number)
 
 
+def shown(browser: Browser, selector: str) -> list[str]:
+    """The classes of the elements that a reader sees."""
+    script = """
+        const found = [...document.querySelectorAll(arguments[0])].filter((one) => one.getClientRects().length);
+        return found.map((one) => one.getAttribute("class") ?? "");
+    """
+    return browser.driver.execute_script(script, selector)
+
+
 def headings(browser: Browser, table: str) -> list[str]:
     """The columns of a table that are shown."""
     script = """

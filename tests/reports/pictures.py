@@ -19,9 +19,9 @@ TOUCH = 2.0
 
 def flaws(figure: Figure) -> list[str]:
     """What is squeezed, empty, cut by the edge, or written over something else."""
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    renderer = canvas.get_renderer()
+    # Texts are placed, and nothing is painted.
+    figure.draw_without_rendering()
+    renderer = FigureCanvasAgg(figure).get_renderer()
     panels = [axes for axes in figure.axes if axes.get_visible()]
     legends = [*figure.legends, *(legend for axes in panels if (legend := axes.get_legend()))]
     ticks = [[text for text in _ticks(axes, name) if _is_shown(text)] for axes in panels for name in ("x", "y")]

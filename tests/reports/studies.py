@@ -1,14 +1,21 @@
 """Made-up studies, summaries whose numbers a test chooses, with figures and claims of its own; and benchmarks."""
 
 import json
+import math
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
 
 from implementations.methods import METHODS
 from implementations.settings import SETTINGS
 from metrics.seeds import Estimate
+from records.columns import COLUMNS
 from records.study import StudyResults
 from records.summary import table_of
 from reports.types import REPRODUCED, Claim, Drawing, Evidence, FigureSpec, Verdict
+from workflows.grid import load_study
+from workflows.summary import rows_of
 
 #: A run that ended well, has converged and is right.
 GOOD = {
@@ -185,3 +192,43 @@ def benchmarks_in(folder: Path, rows: list[dict], **values: object) -> Path:
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"rows": rows} | MEASUREMENT | values))
     return path
+
+
+def planned(file: Path, like: Path) -> StudyResults:
+    """Every run that a study file asks for, with the numbers of the nearest run of an earlier summary.
+
+    So that figures are seen at the size of a study before it has run. Runs on a GPU are skipped.
+    """
+    study = load_study(file)
+    known = pd.read_csv(like).query("status == 'ok'")
+    numbers = [name for name in known if name in COLUMNS and name not in ("target_weight", "num_points")]
+    rows = []
+    for number, empty in enumerate(rows_of(study, Path("nowhere"))):
+        if empty["backend"].endswith("gpu"):
+            rows.append(empty | {"status": "skipped", "reason": "no CUDA device"})
+            continue
+        near = known.iloc[_distances(known, empty).argmin()]
+        found = {name: near[name] for name in numbers if pd.notna(near[name]) and empty.get(name) is None}
+        weight = {"data": empty["num_points"], "batch": empty.get("batch_size")}.get(empty["weight"], empty["weight"])
+        # No two runs have the same numbers, and seeds have an interval.
+        moved = {name: _moved(found[name], number) for name in MOVED if name in found}
+        rows.append(empty | found | moved | {"status": "ok", "reason": None, "target_weight": float(weight)})
+    return StudyResults(Path("nowhere", study.name), table_of(rows), study.description)
+
+
+#: Columns that differ between made-up runs.
+MOVED = ("acceptance_rate", "sd_ratio", "sliced_w2", "mean_variance", "wall_clock_s", "confidence_gap")
+
+
+def _moved(value: float, number: int) -> float:
+    return value * (1 + 0.1 * math.sin(number))
+
+
+def _distances(known: pd.DataFrame, row: dict) -> np.ndarray:
+    """Of earlier runs from a planned one: another method, task or variance is far, another number by its ratio."""
+    far = 100.0 * (known["method"] != row["method"]) + 30.0 * (known["task"] != row["task"])
+    far += 10.0 * (known["weight"] != row["weight"]) + 3.0 * (known["variance"] != row.get("variance"))
+    for name in ("num_points", "batch_size", "num_batches", "step_size"):
+        if row.get(name) is not None:
+            far += np.abs(np.log(known[name].astype(float) / float(row[name]))).fillna(5.0)
+    return far.to_numpy() + 0.01 * np.abs(known["seed"].to_numpy() - row["seed"])

@@ -398,7 +398,7 @@ def test_acceptance_is_drawn_over_settings_that_differ_in_one_thing():
     (axes,) = drawing.figure.axes
     assert np.allclose(marks(axes, facts_of("pbnn").colour), [(2, 0.3), (8, 0.6)])
     assert not marks(axes, facts_of("sgld").colour)
-    assert texts(axes.get_legend()) == ["linear: PBNN M=5, η=0.01"]
+    assert [text.get_text() for text in axes.texts] == ["", "linear: PBNN M=5, η=0.01"], "a leader, and the name"
     assert len(drawing.runs) == 4
 
 
@@ -416,7 +416,7 @@ def test_converged_and_unconverged_seeds_are_never_averaged_together():
     assert np.allclose(marks(axes, facts_of("pbnn").colour, is_hollow=True), [(2, 0.9)])
     line = next(line for line in axes.lines if line.get_linestyle() == "-" and len(line.get_xdata()) == 2)
     assert np.allclose(line.get_ydata(), [0.2, 0.5])
-    assert "not converged" in texts(axes.get_legend())
+    assert texts(drawing.figure.legends[0]) == ["not converged"]
     assert "1 of 3 runs have not converged" in numbers(drawing)
 
 
@@ -581,8 +581,9 @@ def test_coverage_counts_what_became_of_every_run():
         ]
     )
     drawing = draw("coverage", results)
-    (axes,) = drawing.figure.axes
-    assert {text.get_text() for text in axes.texts} == {"1/3", "0/1"}
+    by_task, by_method = drawing.figure.axes
+    assert [text.get_text() for text in by_task.texts] == ["1/4"]
+    assert [text.get_text() for text in by_method.texts] == ["1/3", "0/1"]
     assert texts(drawing.figure.legends[0]) == ["converged (1)", "not converged (1)", "skipped (1)", "diverged (1)"]
     assert "1 × step 7 <is> not finite" in numbers(drawing)
     assert len(drawing.runs) == 4

@@ -1,16 +1,26 @@
-"""Figures are legible as pictures, at the size and with the names of the published study."""
+"""Figures are legible as pictures, at the size and with the names of the published study and of the next."""
+
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
+from implementations.methods import METHODS
+from records.methods import facts_of
+from records.setting import sweeps
 from records.study import StudyResults
 from reports.benchmarks import KEPT, load
 from reports.figures import FIGURES, SPEED_FIGURES
+from reports.figures.marks import few, spread
 from reports.figures.speed import draw_overview
 from reports.publish import PUBLISHED
-from reports.style import theme
+from reports.style import DARK_INK, DARK_PAPER, MIN_CONTRAST, NARROW, WIDTH, contrast, on_dark, theme
 from reports.types import MAX_WORDS
 from tests.reports.pictures import flaws
+from tests.reports.studies import planned, row, study_of
 
 #: Those that need the files of runs are looked at in test_figures, on a study that has them.
 OF_THE_SUMMARY = {
@@ -32,9 +42,25 @@ def test_a_figure_of_the_published_study_is_legible(name, published):
     assert drawing.title and not drawing.title.endswith("."), "a figure of the published study has a message"
 
 
+@pytest.fixture(scope="module")
+def next_study() -> StudyResults:
+    return planned(Path("workflows", "studies", "paper.yaml"), PUBLISHED / "paper" / "summary.csv")
+
+
+@pytest.mark.parametrize("width", [WIDTH, NARROW], ids=["wide", "phone"])
+@pytest.mark.parametrize("name", OF_THE_SUMMARY)
+def test_a_figure_is_legible_with_every_setting_that_the_study_file_asks_for_now(name, width, next_study):
+    with theme(width):
+        drawing = OF_THE_SUMMARY[name].draw(next_study)
+        assert flaws(drawing.figure) == []
+    assert len(drawing.caption.split()) <= MAX_WORDS
+    assert drawing.figure.get_figwidth() <= width
+
+
+@pytest.mark.parametrize("width", [WIDTH, NARROW], ids=["wide", "phone"])
 @pytest.mark.parametrize("spec", SPEED_FIGURES, ids=lambda spec: spec.name)
-def test_a_figure_of_the_kept_benchmarks_is_legible(spec):
-    with theme():
+def test_a_figure_of_the_kept_benchmarks_is_legible(spec, width):
+    with theme(width):
         drawing = spec.draw(load(KEPT))
         assert flaws(drawing.figure) == []
     assert len(drawing.caption.split()) <= MAX_WORDS
@@ -111,3 +137,44 @@ def test_every_flaw_is_found(spoil, flaw):
     figure = _two_panels()
     spoil(figure, figure.axes[0])
     assert any(flaw in one for one in flaws(figure)), flaws(figure)
+
+
+def test_in_the_dark_every_method_can_be_seen_and_ink_and_paper_change_places():
+    paper = "#{:02x}{:02x}{:02x}".format(*DARK_PAPER)
+    assert on_dark("#ffffff") == paper
+    assert on_dark("#000000") == "#{:02x}{:02x}{:02x}".format(*DARK_INK)
+    assert on_dark(facts_of("tempered").colour) == facts_of("tempered").colour, "what can be seen stays"
+    # Black on white is 21 to 1 by definition.
+    assert contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
+    for name in METHODS:
+        colour = on_dark(facts_of(name).colour)
+        rgb = tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
+        assert contrast(rgb, DARK_PAPER) >= MIN_CONTRAST, name
+
+
+@given(st.lists(st.tuples(st.floats(-0.2, 1.2), st.floats(0.05, 0.2)), min_size=1, max_size=4))
+def test_names_beside_lines_keep_their_order_and_do_not_touch(wanted):
+    wanted = sorted(wanted)
+    rooms = [room for _, room in wanted]
+    places = spread([place for place, _ in wanted], rooms)
+    for (one, its_room), (other, other_room) in pairwise(zip(places, rooms, strict=True)):
+        assert other - one >= (its_room + other_room) / 2 - 1e-9
+    assert places[-1] <= 1 + 1e-9
+
+
+def test_a_panel_shows_other_tasks_and_methods_before_a_second_line_of_one():
+    rows = [
+        row(f"{method}+batch_size={size}+num_batches={number}", task=task)
+        for task, method, number in (
+            ("linear", "pbnn", 2),
+            ("linear", "pbnn", 5),
+            ("linear", "pbnn_corrected", 5),
+            ("regression", "pbnn", 5),
+        )
+        for size in (2, 5)
+    ]
+    families = sweeps(study_of(rows).ran(), "batch_size")
+    assert len(families) == 4
+    assert few(families, 4) == families, "in their order"
+    kinds = [(one[0]["variant"], one[0]["method"]) for one in few(families, 3)]
+    assert kinds == [("linear", "pbnn"), ("linear", "pbnn_corrected"), ("regression", "pbnn")]

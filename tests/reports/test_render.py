@@ -66,6 +66,8 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+        if tag == "summary":
+            self.text += " "
 
     def handle_data(self, data):
         if self.open and self.open[-1] == "script":
@@ -73,6 +75,12 @@ class Page(HTMLParser):
         # The words of the navigation are those of the headings.
         elif not {"style", "nav"} & set(self.open):
             self.text += data
+
+    @property
+    def pictures(self) -> list[str]:
+        """What is said of each picture in place of it."""
+        wide = [svg for svg in self.all("svg") if svg.get("class") == "wide-page"]
+        return [svg.get("aria-label") or "" for svg in wide] + [image["alt"] or "" for image in self.all("img")]
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
@@ -87,7 +95,7 @@ def out(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("report")
     figures = [
         figure("first", (FULL_MH,), "The paper's figures", paper="What the paper shows."),
-        figure("crowded", (FULL_MH, PBNN), num_points=3000),
+        figure("crowded", (FULL_MH, PBNN), num_points=9000),
         failing_figure("empty", NothingToShow("no run of mnist")),
         failing_figure("broken", ZeroDivisionError("by nought")),
     ]
@@ -183,7 +191,7 @@ def test_the_page_says_what_held_who_won_what_is_missing_and_what_failed(page):
     assert "PBNN jax-cpu, n=2, M=5, η=0.0072, w=N 301.0 [298.5, 303.5]" in winners
     assert "over MALA" in winners
     # A method that did not run at a target has not been beaten at it.
-    assert "full-data MH 1 of 1; PBNN 1 of 1; MALA 1 of 1 tempered; naive; SGLD; ULA" in winners
+    assert "3 methods full-data MH 1 of 1; PBNN 1 of 1; MALA 1 of 1 4 methods tempered; naive; SGLD; ULA" in winners
 
 
 def test_every_run_behind_a_figure_or_claim_is_a_row_of_the_page(page):
@@ -253,9 +261,9 @@ def test_marks_of_a_drawing_name_their_setting_and_lead_to_their_run_without_a_s
     render(study_of([row("full_mh")]), tmp_path, figures, [claim(1)], NO_BENCHMARKS)
     page = Page(tmp_path / "report.html")
     marks = [attributes for attributes in page.all("a") if attributes.get("class") == "mark"]
-    # The first is at the top and beside its claim.
-    assert [mark["href"] for mark in marks] == ["#run-1"] * 3
-    assert page.text.count("PBNN & n < 5") == 3
+    # The first is at the top and beside its claim; each is there for a wide page and for a phone.
+    assert [mark["href"] for mark in marks] == ["#run-1"] * 6
+    assert page.text.count("PBNN & n < 5") == 6
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     used = [value for _, attributes in page.elements for name, value in attributes.items() if name == "xlink:href"]
@@ -268,8 +276,8 @@ def test_marks_of_a_drawing_name_their_setting_and_lead_to_their_run_without_a_s
 
 
 def test_small_drawings_are_embedded_as_lines_and_crowded_ones_as_pixels(out, page):
-    kinds = [image["src"].partition(";")[0] for image in page.all("img")]
-    assert kinds == ["data:image/svg+xml", "data:image/png"]
+    assert [svg["class"] for svg in page.all("svg")] == ["wide-page", "phone"]
+    assert [image["src"].partition(";")[0] for image in page.all("img")] == ["data:image/png"]
     assert (out / "figures" / "crowded.svg").stat().st_size > MAX_SVG_BYTES
 
 
@@ -277,7 +285,7 @@ def test_the_page_can_be_read_without_seeing_it(page):
     assert [tag for tag, _ in page.elements].count("h1") == 1
     levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch("h[1-6]", tag)]
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert all(image["alt"] for image in page.all("img"))
+    assert len(page.pictures) == 2 and all(page.pictures)
     assert all(heading.get("scope") for heading in page.all("th"))
     regions = [attributes for tag, attributes in page.elements if attributes.get("role") == "region"]
     assert regions
@@ -334,7 +342,7 @@ def hostile_report(out: Path) -> Path:
 def test_html_in_names_labels_captions_and_errors_comes_out_as_text(tmp_path):
     page = Page(hostile_report(tmp_path))
     assert page.scripts == [SCRIPT]
-    assert len(page.all("img")) == 1
+    assert len(page.pictures) == 2 and not page.all("img")
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
     # Title, caption, paper, section and its link, statement twice, reasons, evidence, errors, machine, …
     assert page.text.count(HOSTILE) >= 27
@@ -366,7 +374,7 @@ def speed_of(out: Path, *benchmarks: Path) -> tuple[Page, str]:
 
 
 def section_text(page: Page) -> str:
-    return page.text.partition(f"{SECTION} ")[2].partition("How to make it again")[0]
+    return page.text.partition(f"{SECTION} ")[2].partition("Reproduce it")[0]
 
 
 @pytest.fixture(scope="module")
@@ -415,8 +423,7 @@ def test_every_kind_of_benchmark_has_its_figure_with_its_numbers_beside_it(speed
     entries = {entry["name"]: entry for entry in json.loads((out / "figures.json").read_text())["figures"]}
     assert entries.keys() == names
     assert {entry["section"] for entry in entries.values()} == {SECTION}
-    alternatives = [image["alt"] for image in page.all("img")]
-    assert alternatives == [f"{entry['title']}. {entry['caption']}" for entry in entries.values()]
+    assert page.pictures == [f"{entry['title']}. {entry['caption']}" for entry in entries.values()]
     with (out / "tables" / "benchmarks.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(line["what"], float(line["ratio"])) for line in rows] == [
@@ -427,7 +434,7 @@ def test_every_kind_of_benchmark_has_its_figure_with_its_numbers_beside_it(speed
 
 def test_a_kind_without_rows_is_named_with_the_benchmark_that_measures_it(tmp_path):
     page, text = speed_of(tmp_path, benchmarks_in(tmp_path, [one for one in EVERY_KIND if one["kind"] == "peer"]))
-    assert len(page.all("img")) == 1
+    assert len(page.pictures) == 1
     for kind in ("bench_step", "bench_points", "bench_chains", "bench_batch_size"):
         assert f"({kind}); a whole make bench runs them." in text
 
@@ -474,4 +481,4 @@ def test_the_benchmarks_that_are_kept_with_the_code_are_on_every_page(tmp_path):
     assert f"measured on {kept['cpu']}" in text
     assert f"{len(kept['rows'])} benchmarks behind these figures" in text
     assert all(f"{one['what']} {one['baseline']}" in text for one in kept["rows"])
-    assert len(page.all("img")) == len({one["kind"] for one in kept["rows"]})
+    assert len(page.pictures) == len({one["kind"] for one in kept["rows"]})

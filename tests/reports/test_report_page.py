@@ -8,10 +8,11 @@ from reports.figures import SPEED_FIGURES
 from reports.render import render
 from reports.types import Mark
 from tests.browser import Browser, opened_browser
-from tests.reports.page_checks import DESKTOP, PHONE, assert_page_works, column, heading, headings, pick
+from tests.reports.page_checks import DESKTOP, PHONE, assert_page_works, column, heading, headings, pick, shown
 from tests.reports.studies import EVERY_KIND, benchmarks_in, claim, every_outcome, figure, study_of
 from tests.reports.test_render import hostile_report
 from tests.reports.test_run_page import made_up_run
+from tests.screenshots import set_theme
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def browser():
 def page(tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
     run = "linear/mala/jax-cpu/seed2"
-    figures = [figure("first", (run,), claims=(1,)), figure("crowded", num_points=3000)]
+    figures = [figure("first", (run,), claims=(1,)), figure("crowded", num_points=9000)]
     figures += [figure("marked", marks={"mark-0": Mark("PBNN at n = 2", run)})]
     study = study_of(every_outcome(), out / "made_up")
     (one,) = [row for row in every_outcome() if row["run"] == run]
@@ -36,7 +37,7 @@ def page(tmp_path_factory):
 def test_a_report_works_in_a_browser(browser, page):
     assert_page_works(browser, page)
     # The first is at the top too.
-    assert len(browser.driver.execute_script("return [...document.images]")) == 3 + len(SPEED_FIGURES)
+    assert len(shown(browser, ".picture svg, .picture img")) == 4 + len(SPEED_FIGURES)
 
 
 def test_no_text_of_a_study_runs_as_code(browser, tmp_path):
@@ -187,24 +188,38 @@ def test_a_run_has_a_page_that_works_and_leads_back_to_its_row(browser: Browser,
 
 
 def test_the_dark_theme_is_dark_and_so_are_its_pictures(browser, page):
-    def colour(selector: str) -> str:
-        script = "return getComputedStyle(document.querySelector(arguments[0])).backgroundColor"
-        return browser.driver.execute_script(script, selector)
-
-    def filter_of(selector: str) -> str:
-        script = "return getComputedStyle(document.querySelector(arguments[0])).filter"
-        return browser.driver.execute_script(script, selector)
+    def style(selector: str, name: str) -> str:
+        script = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+        return browser.driver.execute_script(script, selector, name)
 
     found = {}
     for theme in ("light", "dark"):
-        features = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
+        set_theme(browser, theme)
         browser.open(page)
-        found[theme] = colour("body"), colour(".picture"), filter_of(".picture img") != "none"
+        colours = style("body", "backgroundColor"), style(".picture", "backgroundColor")
+        found[theme] = *colours, style(".picture text", "fill"), style(".picture img", "filter") != "none"
+    set_theme(browser, "light")
     assert found == {
-        "light": ("rgb(253, 252, 250)", "rgb(255, 255, 255)", False),
-        "dark": ("rgb(23, 24, 26)", "rgb(23, 24, 26)", True),
+        "light": ("rgb(253, 252, 250)", "rgb(255, 255, 255)", "rgb(38, 38, 38)", False),
+        "dark": ("rgb(23, 24, 26)", "rgb(23, 24, 26)", "rgb(201, 199, 195)", True),
     }
+
+
+def test_on_a_phone_a_picture_is_the_one_drawn_for_it_and_as_wide_as_the_screen(browser, page):
+    for width, kind in ((PHONE, "phone"), (DESKTOP, "wide-page")):
+        browser.resize(width, 900)
+        browser.open(page)
+        assert set(shown(browser, ".picture svg")) == {kind}
+    widest = "return Math.max(...[...document.querySelectorAll('.picture svg')].map((one) => one.clientWidth))"
+    browser.resize(PHONE, 900)
+    assert 300 < browser.driver.execute_script(widest) <= PHONE
+
+
+def test_who_took_part_unfolds(browser, page):
+    browser.open(page)
+    assert "full-data MH 1 of 1; PBNN 1 of 1" not in browser.text()
+    browser.click("//*[@id='winners']//td/details/summary")
+    assert "full-data MH 1 of 1; PBNN 1 of 1" in browser.text()
 
 
 def test_the_page_prints(browser, page):
