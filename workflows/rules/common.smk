@@ -216,6 +216,9 @@ def everything(wildcards):
     Snakemake asks for them first of all, before it looks at any file, and when it knows whether it is to run or to look.
     """
     if workflow.is_main_process and workflow.execution_settings and not (workflow.dryrun or workflow.touch):
+        # With a limit, be it never reached, every job that ends adds a timer, and each wakes the scheduler every second
+        # from then on (snakemake's pull request 3744): a sixth of the paper study's processor time.
+        workflow.scheduling_settings.max_jobs_per_timespan = None
         clear_what_was_left()
     if workflow.is_main_process and workflow.dryrun:
         tell_plan()
