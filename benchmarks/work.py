@@ -1,4 +1,4 @@
-"""What is timed: steps of the samplers, and the bare work inside them.
+"""What is timed: steps of the samplers, and the bare likelihoods and gradients in them.
 
 The bare work of a step is the likelihood or gradient of the very points it evaluates, already gathered, compiled, and
 nothing else: no random numbers, no acceptance, no draws kept.
@@ -27,7 +27,7 @@ BATCHES = {
 }
 NUM_POINTS = {"mnist": 60_000, "regression": 2_000}
 
-#: Gathered mini-batches that the bare work goes through in turn: different ones, and few enough for the cache.
+#: Gathered mini-batches that bare likelihoods go through in turn: different ones, and few enough for the cache.
 NUM_GATHERED = 16
 
 

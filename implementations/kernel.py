@@ -176,7 +176,7 @@ class Kernel(NamedTuple):
 def counted(like: Array, count: int) -> Array:
     """The same count for every chain, for ``Info``; ``like`` is any array (chains,)."""
     xp = array_namespace(like)
-    # jax has 64 bits only where it is told to; a step of more than 2^32 evaluations would need them.
+    # jax has 64 bits only where it is asked to; a step of more than 2^32 evaluations would need them.
     return xp.full_like(like, count, dtype=xp.uint32 if is_jax_namespace(xp) else xp.int64)
 
 

@@ -33,7 +33,7 @@ from implementations.tasks.problem import Problem
 
 #: Its random numbers are apart from those of the run, which has the bare seed.
 STREAM = 17
-#: Steps of a round, after which the step size is set anew, and rounds of a stage, if its steps suffice.
+#: Steps of a round, after which the step size is set again, and rounds of a stage, if its steps suffice.
 SHORTEST_ROUND, LONGEST_ROUND, NUM_ROUNDS = 10, 250, 20
 #: Steps that a sampler is built for at the least, so that a round fits into one chunk.
 SHORTEST_PILOT = 300
@@ -43,7 +43,7 @@ LONGEST_STRIDE = 25
 LARGEST_CHANGE = 2.0
 #: Rounds whose changes are made in full; later ones are damped, and the second half of all is averaged.
 NUM_FULL = 3
-#: The least share of v that is taken for the target's own: below, it cannot be told from the noise.
+#: The least share of v that is taken for the target's own: below, it cannot be distinguished from the noise.
 LEAST_SHARE = 0.1
 #: By how much more mini-batches may enlarge the step of the stage before them.
 LARGEST_GROWTH = 100.0
@@ -148,7 +148,7 @@ class Pilot:
 
     def stage(self, settings: Settings, is_stepped: bool, num_steps: int, share: float = 1.0) -> Seen:
         """So many steps at the most, and a share of the evaluations that are left, in rounds after each of which the
-        step size is set anew; the chains go on where the stage before left them."""
+        step size is set again; the chains go on where the stage before left them."""
         stride = settings.thin if settings.thin <= LONGEST_STRIDE else SHORTEST_ROUND
         settings = replace(settings, thin=stride, num_steps=max(settings.num_steps, SHORTEST_PILOT))
         sampler = build_sampler(self.backend, self.problem, self.card, settings)

@@ -9,7 +9,7 @@ from implementations import estimates
 from implementations.kernel import Array, Data, Points, Target
 from implementations.proxies import proxy_difference
 
-#: Mini-batches that a move is weighed with anew, each way, to see whether a method keeps detailed balance.
+#: Mini-batches that a move is weighed with again, each way, to see whether a method keeps detailed balance.
 NUM_REDRAWN = 200
 
 

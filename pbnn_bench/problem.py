@@ -68,7 +68,7 @@ class Problem(problem.Problem):
         the same for all of them; so are the targets of a regression, whose noise is that of a least-squares fit unless
         ``noise_sd`` tells it. ``likelihood`` is guessed from the targets: real numbers are a regression, anything else
         names classes; counts are ``poisson`` where it says so. Columns that are constant over the training points say
-        nothing; they are left out, and ``tell`` is told. Raises SettingError with what is wrong with the data.
+        nothing; they are left out, and ``tell`` is called. Raises SettingError with what is wrong with the data.
         """
         parts = {"training": (features, targets)}
         parts |= {} if validation is None else {"validation": validation}

@@ -73,6 +73,7 @@ def ui(argv: Sequence[str], program: str) -> int:
         epilog="MLFLOW_TRACKING_URI selects another store, as it does for a study. Other arguments go to `mlflow ui`.",
     )
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of all results (%(default)s)")
+    parser.add_argument("--port", type=int, default=5000, help="of the pages (%(default)s)")
     arguments, others = parser.parse_known_args(argv)
     uri, database = os.environ.get("MLFLOW_TRACKING_URI", ""), arguments.results / "mlflow.db"
     if uri.startswith("http"):
@@ -82,13 +83,32 @@ def ui(argv: Sequence[str], program: str) -> int:
         raise SettingError(
             f"no runs are tracked yet: {database} does not exist; run a study first: pbnn-bench run smoke"
         )
-    print("choose a study, then 'Means over seeds' in the menu Views; Ctrl-C ends it", flush=True)
+    # MLflow begins with the pages of language models, whatever an experiment's kind, unless the address says otherwise.
+    address = f"http://127.0.0.1:{arguments.port}/#/experiments?workflowType=machine_learning"
+    print(
+        f"open {address}",
+        "choose a study, then 'Means over seeds' in the menu Views; Ctrl-C ends it",
+        sep="\n",
+        flush=True,
+    )
     # The address goes by the environment: a database's password is not shown.
     environment = _environment() | {
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
         "MLFLOW_BACKEND_STORE_URI": uri or f"sqlite:///{database}",
     }
-    command = [sys.executable, "-m", "mlflow", "ui", "--host", "127.0.0.1", "--workers", "1", *others]
+    command = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "ui",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(arguments.port),
+        "--workers",
+        "1",
+        *others,
+    ]
     try:
         return subprocess.run(command, env=environment, check=False).returncode
     except KeyboardInterrupt:

@@ -115,7 +115,7 @@ def _reason(setting: Setting) -> str | None:
 
 
 def _is_within_bound(setting: Setting) -> bool | None:
-    """Is its bias within the bound? None where that cannot be told."""
+    """Is its bias within the bound? None where that is unknown."""
     problem = why_not(setting)
     return True if problem is None else False if problem == "biased" else None
 

@@ -62,12 +62,12 @@ def wait_until_healthy(address: str, process: subprocess.Popen[bytes], log: Path
 
 
 def open_page(browser: Browser, address: str, page: str) -> None:
-    """A page of MLflow without its assistant, which opens by itself on a first visit and covers a quarter of it."""
+    """A page of MLflow as it is for training, without its assistant, which covers a quarter of it on a first visit."""
     if not browser.driver.current_url.startswith(address):
         browser.open(f"{address}/health")
         for key, value in {"fab.autoOpenedOnFirstLoad": "true", "panelOpen": "false"}.items():
             browser.driver.execute_script(f"localStorage.setItem('mlflow.assistant.{key}_v1', '{value}')")
-    browser.open(f"{address}/#/{page}")
+    browser.open(f"{address}/#/{page}{'&' if '?' in page else '?'}workflowType=machine_learning")
 
 
 def open_view(browser: Browser, address: str, experiment: str, view: str = "means") -> None:

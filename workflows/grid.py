@@ -36,7 +36,7 @@ VARIANT_OPTIONS = {
 
 
 def load_study(path: Path) -> Study:
-    """The study of a file, expanded; or a SettingError with every mistake in it, one a line."""
+    """The study of a file, expanded; or a SettingError with every mistake in it, one per line."""
     try:
         content = read_study(path)
         mistakes = Mistakes()

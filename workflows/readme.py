@@ -21,6 +21,8 @@ from workflows.published import published
 README = Path(__file__).parents[1] / "README.md"
 EXAMPLE = README.parent / "docs" / "examples" / "start.py"
 STUDY = "paper"
+#: Of each study: the report has them all.
+NUM_FINDINGS = 2
 #: The figure that says most at a glance.
 HERO = "figure1_linear"
 
@@ -59,8 +61,8 @@ def hero(content: dict[str, Any]) -> str:
 
 
 def found(study: StudyResults) -> str:
-    """The findings of a study, one item each."""
-    return "".join(f"- **{text(one.headline)}** {text(one.text)}\n" for one in findings(study))
+    """The first findings of a study, one item each."""
+    return "".join(f"- **{text(one.headline)}** {text(one.text)}\n" for one in findings(study)[:NUM_FINDINGS])
 
 
 def example() -> str:
@@ -81,7 +83,8 @@ def verdicts(content: dict[str, Any]) -> str:
 def methods_table() -> str:
     """The rows of METHODS: what, is its target what it samples, and the points that a step reads."""
     rows = [[f"`{name}`", text(card.summary), card.exactness, _points(card)] for name, card in METHODS.items()]
-    return table(["method", "what", "exact?", "points per step"], rows)
+    lines = table(["method", "what", "exact?", "points per step"], rows)
+    return f"<details>\n<summary>All {len(rows)} methods</summary>\n\n{lines}\n</details>\n"
 
 
 def _points(card: Card) -> str:

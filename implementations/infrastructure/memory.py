@@ -16,7 +16,7 @@ MADV_COLLAPSE = 25
 
 
 def rows_of(features: np.ndarray, targets: np.ndarray, dtype: str, at_anchor: np.ndarray | None = None) -> np.ndarray:
-    """A row a point, to read all of it at once: features, target, what is kept of it at an anchor (N, columns), and
+    """A row per point, to read all of it at once: features, target, what is kept of it at an anchor (N, columns), and
     zeros up to where the next row begins.
 
     That is a multiple of half a cache line (of a smaller power of two where more than one row fits in there): no row

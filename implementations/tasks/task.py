@@ -64,7 +64,7 @@ class Training:
     bias_sd: float
     learning_rate: float
     num_epochs: int
-    #: Points a step; None for all of them.
+    #: Points per step; None for all of them.
     batch_size: int | None = None
 
 

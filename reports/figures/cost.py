@@ -233,9 +233,9 @@ def draw_step_cost(results: StudyResults) -> Drawing:
         "95 % intervals. Dotted, a time that grows as N. These chains are short and need not have converged."
     )
     # One that reads mini-batches, and one that reads everything.
-    told = {facts_of(method).is_minibatch: method for method in reversed(growths)}.values()
+    named = {facts_of(method).is_minibatch: method for method in reversed(growths)}.values()
     title = f"On {largest / smallest:,.0f} times the data a step takes " + listed(
-        [f"{growths[method]} times as long ({method_name(method)})" for method in told]
+        [f"{growths[method]} times as long ({method_name(method)})" for method in named]
     )
     return Drawing(figure, caption, runs_of(used), title, tuple(numbers))
 

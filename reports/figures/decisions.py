@@ -66,9 +66,9 @@ def draw_decisions(results: StudyResults) -> Drawing:
         *unconverged_lines(settings),
     )
     worst = [max(one.mean("audit_wrong_accepts") for one in part) for part in (penalised, naive) if part]
-    is_told = len(worst) == 2 and worst[0] < worst[1]
+    is_clear = len(worst) == 2 and worst[0] < worst[1]
     title = (
-        f"Wrong accepts: at most {worst[0]:.0%} of steps with the penalty, {worst[1]:.0%} without" if is_told else ""
+        f"Wrong accepts: at most {worst[0]:.0%} of steps with the penalty, {worst[1]:.0%} without" if is_clear else ""
     )
     return Drawing(figure, caption, runs_of(settings), title, numbers)
 

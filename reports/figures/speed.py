@@ -67,7 +67,7 @@ def draw_steps(benchmarks: Benchmarks) -> Drawing:
     )
     numbers = (*(_extremes(rows, shape) for shape in shapes), *_targets_text(rows))
     typical = median(row["ratio"] for row in rows if row["shape"] == shapes[-1])
-    title = f"Half of all steps take less than {typical:.2g} times their bare work ({shapes[-1]} shape)"
+    title = f"Half of all steps take less than {typical:.2g} times their likelihoods and gradients ({shapes[-1]} shape)"
     return Drawing(figure, caption, title=title, numbers=numbers)
 
 
@@ -226,7 +226,7 @@ class Growth:
 
 
 def _growths(rows: Sequence[Row], axis: str) -> dict[str, Growth]:
-    """One a method."""
+    """One per method."""
     return {method: Growth.of([row for row in rows if row["method"] == method], axis) for method in _methods(rows)}
 
 

@@ -40,12 +40,12 @@ function addFilter(bar, table) {
   if (rows.length < 12) return;
   const label = document.createElement("label");
   const input = document.createElement("input");
-  const told = document.createElement("span");
+  const counted = document.createElement("span");
   input.type = "search";
   input.placeholder = "words in a row";
-  told.setAttribute("role", "status");
+  counted.setAttribute("role", "status");
   label.append("Filter ", input);
-  bar.append(label, told);
+  bar.append(label, counted);
   input.addEventListener("input", () => {
     const words = input.value.toLowerCase().split(/\s+/);
     let shown = 0;
@@ -54,7 +54,7 @@ function addFilter(bar, table) {
       row.hidden = !words.every((word) => text.includes(word));
       shown += row.hidden ? 0 : 1;
     }
-    told.textContent = `${shown} of ${rows.length} rows`;
+    counted.textContent = `${shown} of ${rows.length} rows`;
   });
 }
 
@@ -77,13 +77,13 @@ function addPicker(bar, table) {
   const headings = [...table.querySelectorAll("tr.headings th")];
   if (!headings.some((heading) => "away" in heading.dataset)) return;
   const picker = document.createElement("details");
-  const told = document.createElement("summary");
+  const counted = document.createElement("summary");
   const list = document.createElement("ul");
   const tell = () => {
-    told.textContent = `${headings.filter((heading) => !heading.hidden).length} of ${headings.length} columns`;
+    counted.textContent = `${headings.filter((heading) => !heading.hidden).length} of ${headings.length} columns`;
   };
   picker.className = "picker";
-  picker.append(told, list);
+  picker.append(counted, list);
   headings.forEach((heading, column) => {
     show(table, column, !("away" in heading.dataset));
     // The first names the row.

@@ -18,7 +18,7 @@ TOLERANCE = 4 * 0.5 / np.sqrt(NUM_STEPS)
 
 
 def steps(true_delta=0.0, noise=None, penalty=SD**2 / 2, variance=SD**2, seed=0, count=NUM_STEPS):
-    """Audited steps with a symmetric proposal and Gaussian noise of sd SD, unless told otherwise."""
+    """Audited steps with a symmetric proposal and Gaussian noise of sd SD, unless stated otherwise."""
     rng = np.random.default_rng(seed)
     delta = true_delta + (SD * rng.normal(size=count) if noise is None else SD * noise)
     return {

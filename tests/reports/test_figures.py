@@ -634,8 +634,8 @@ def test_a_figure_of_a_study_with_gaps_can_be_saved_and_names_runs_of_it(name, f
     assert drawing.runs and set(drawing.runs) <= set(results.summary["run"])
     assert drawing.caption.endswith(".")
     assert len(drawing.caption.split()) <= MAX_WORDS
-    told = " ".join([drawing.title, drawing.caption, numbers(drawing)])
-    assert "nan" not in told.split() and "None" not in told
+    text = " ".join([drawing.title, drawing.caption, numbers(drawing)])
+    assert "nan" not in text.split() and "None" not in text
 
 
 # Choosing runs

@@ -118,8 +118,8 @@ def test_captions_are_sentences_without_gaps(name):
     drawing = draw(name, EVERY_KIND)
     assert drawing.caption.endswith(".")
     assert len(drawing.caption.split()) <= MAX_WORDS
-    told = " ".join([drawing.title, drawing.caption, *drawing.numbers])
-    assert "nan" not in told.split() and "None" not in told
+    text = " ".join([drawing.title, drawing.caption, *drawing.numbers])
+    assert "nan" not in text.split() and "None" not in text
 
 
 def test_the_readmes_plot_has_the_marks_of_the_reports_own_figures():

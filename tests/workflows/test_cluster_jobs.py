@@ -1,4 +1,4 @@
-"""What a node of a cluster is told to do, without a cluster: Snakemake there is called for some jobs by name."""
+"""What a node of a cluster has to do, without a cluster: Snakemake there is called for some jobs by name."""
 
 from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
 

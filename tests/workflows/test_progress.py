@@ -58,7 +58,7 @@ def test_a_finished_run_is_a_line_with_how_many_are_done_and_how_long_the_others
     stream, clock = io.StringIO(), Clock()
     progress = Progress(study.runs, tmp_path, stream, clock)
     progress.look()
-    assert stream.getvalue() == "", "what was there before is not told"
+    assert stream.getvalue() == "", "what was there before is not reported"
     # Half the time of this call went into the run: the others will take twice what they take themselves.
     clock.now = 10.0
     finish(tmp_path, second, 5.0, at=2)

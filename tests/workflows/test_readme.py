@@ -29,11 +29,11 @@ def test_a_lost_marker_is_an_error():
 def test_the_readme_is_short():
     """Tables grow with the suite; what a person wrote does not."""
     written = re.sub(r"<!-- begin (\w+) -->.*?<!-- end \1 -->", "", TEXT, flags=re.DOTALL)
-    assert len(written.splitlines()) <= 100
+    assert len(written.splitlines()) <= 85
 
 
 def test_every_method_is_a_row_with_its_points_per_step():
-    _, _, *rows = methods_table().splitlines()
+    rows = [line for line in methods_table().splitlines() if line.startswith("| `")]
     assert [re.match(r"\| `(\w+)`", line)[1] for line in rows] == list(METHODS)
     assert {line.count("|") for line in rows} == {5}
     found = {re.match(r"\| `(\w+)`", line)[1]: line.rpartition(" | ")[2].strip(" |") for line in rows}

@@ -105,7 +105,7 @@ def make(planned: Planned, folder: Path, backend: str, problem_of: Callable[[int
                 meter.add("audit", record.get("audit_cpu_s", 0.0))
         except OSError:
             return False
-    # Into the part's log: the person who waits is told of all parts together (workflows.progress).
+    # Into the part's log: the person who waits hears of all parts together (workflows.progress).
     outcome_of = f"{record['status']}: {folder}" + (f": {record['reason']}" if record["reason"] else "")
     print(outcome_of, file=sys.stderr, flush=True)
     return True
@@ -146,7 +146,7 @@ def logged(path: Path) -> Iterator[None]:
         stderr = os.dup(2)
         os.dup2(log.fileno(), 2)
         try:
-            # Each run is warned anew of what Python would say once a process.
+            # Each run gets the warnings that Python would give once per process.
             with redirect_stderr(log), warnings.catch_warnings():
                 yield
         except BaseException as error:

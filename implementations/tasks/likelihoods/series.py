@@ -8,7 +8,7 @@ from implementations.tasks.likelihoods.record import Array
 
 #: Terms of the series for exp where |v| < 1/4, by the bits of a number: what follows them is below the rounding of exp.
 NUM_TERMS = {32: 4, 64: 10}
-#: A loss beyond this exponent is not told from one at it, far from where single precision ends at 88.
+#: A loss beyond this exponent cannot be distinguished from one at it, far from where single precision ends at 88.
 LARGEST_EXPONENT = 80.0
 
 

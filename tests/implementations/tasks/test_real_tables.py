@@ -53,7 +53,7 @@ def _loaded(module, table: pd.DataFrame, folder: Path, monkeypatch, seed: int = 
 
 
 def _rows(seed: int) -> list[np.ndarray]:
-    """The split, worked out anew: test rows by a fixed seed, the others by the task's."""
+    """The split, worked out again: test rows by a fixed seed, the others by the task's."""
     order = np.random.default_rng(0).permutation(NUM_ROWS)
     rest, test = order[:-NUM_TEST], order[-NUM_TEST:]
     shuffled = np.random.default_rng(seed).permutation(rest)
