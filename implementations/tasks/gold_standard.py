@@ -68,25 +68,22 @@ def sample(problem: Problem, weight: float, *, seed: int, chains: int, num_warmu
     """Draws from the target of weight w, from starts that are wider than it."""
     mode, factor = gaussian_at_mode(problem, weight)
     with jax.enable_x64(True):
-
-        def to_parameters(whitened: Array) -> Array:
-            return jnp.asarray(mode) + jnp.asarray(factor) @ whitened
-
-        # The points are an argument: of a constant in the program the compiler makes several copies.
+        # All that differs between seeds and weights is an argument, so that one compiled program serves them all. Of
+        # points that are a constant in it the compiler would make several copies.
         @jax.jit
-        def run(key: Array, points: Points) -> tuple[Array, ...]:
+        def run(key: Array, points: Points, mode: Array, factor: Array, weight: Array) -> tuple[Array, ...]:
             log_likelihood = log_likelihood_of(problem, weight, points)
 
             def log_density(whitened: Array) -> Array:
-                parameters = to_parameters(whitened)
+                parameters = mode + factor @ whitened
                 return log_likelihood(parameters) + log_prior(problem, parameters)
 
             return _sampler(log_density, problem.num_parameters, chains, num_warmup, num_draws)(key)
 
         whitened, log_densities, is_divergent, acceptance, num_steps = run(
-            jax.random.key(seed), slices(problem, np.float32)
+            jax.random.key(seed), slices(problem, np.float32), mode, factor, np.float64(weight)
         )
-        draws = np.asarray(jax.vmap(jax.vmap(to_parameters))(whitened))
+        draws = mode + np.asarray(whitened) @ factor.T
         priors = np.asarray(jax.vmap(jax.vmap(lambda parameters: log_prior(problem, parameters)))(draws))
         # The scan puts the draws first; everything else in the suite has the chains first.
         return Chains(
@@ -184,7 +181,7 @@ def inputs_of_last(problem: Problem, hidden_layers: list[Array], features: Array
     return hidden
 
 
-def log_likelihood_of(problem: Problem, weight: float, points: Points) -> Callable[[Array], Array]:
+def log_likelihood_of(problem: Problem, weight: float | Array, points: Points) -> Callable[[Array], Array]:
     """theta -> -(w/N) sum_j l_j(theta), up to a constant; value and gradient come out of one pass over the data.
 
     Losses have the precision of the points' features, sums that of the parameters.

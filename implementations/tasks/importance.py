@@ -44,14 +44,17 @@ def sample(problem: Problem, weight: float, *, seed: int) -> Weighted | None:
     with jax.enable_x64(True):
         points = slices(problem)
 
+        # The weight is an argument, so that one compiled program serves all.
         @jax.jit
-        def log_density(parameters: Array, points: Points) -> Array:
+        def log_density(parameters: Array, points: Points, weight: Array) -> Array:
             likelihood = log_likelihood_of(problem, weight, points)
             return jax.vmap(lambda one: likelihood(one) + log_prior(problem, one))(parameters)
 
         # In quarters of a batch, the first of which is enough to give up by.
         for normals, parameters in zip(_quarters(batches), _quarters(draws), strict=True):
-            found.append(np.asarray(log_density(parameters, points)) + 0.5 * np.square(normals).sum(axis=1))
+            found.append(
+                np.asarray(log_density(parameters, points, np.float64(weight))) + 0.5 * np.square(normals).sum(axis=1)
+            )
             if found[0].std() > MAX_LOG_WEIGHT_SD:
                 return None
     return Weighted(draws, np.concatenate(found).reshape(draws.shape[:2]))
