@@ -10,8 +10,9 @@ from reports.types import Drawing, FigureSpec, NothingToShow
 
 
 def draw(results: StudyResults) -> Drawing:
-    """The sd ratio of every setting on ``linear`` whose target is the posterior."""
-    settings = [one for one in results.ran(variant="linear", backend="jax-cpu", weight="data") if one.has("sd_ratio")]
+    """The sd ratio of every setting on ``linear`` whose target is the posterior, at one step."""
+    found = results.ran(variant="linear", backend="jax-cpu", weight="data", step_size=2e-4)
+    settings = [one for one in found if one.has("sd_ratio")]
     if not settings:
         raise NothingToShow("no run on 'linear' with weight = data ended well")
     settings.sort(key=lambda one: one.mean("sd_ratio"))
@@ -23,9 +24,8 @@ def draw(results: StudyResults) -> Drawing:
             axes.plot([value.low, value.high], [row, row], color=colour)
         axes.plot([setting.mean("sd_ratio")], [row], "o", color=colour, markerfacecolor=face)
     axes.axvline(1, color=EXACT, linestyle="--")
-    axes.set_yticks(
-        range(len(settings)), [wrapped(format_name(one, "weight", "preconditioner"), 44, 22) for one in settings]
-    )
+    names = [format_name(one, "weight", "preconditioner", "step_size") for one in settings]
+    axes.set_yticks(range(len(settings)), [wrapped(name, 44, 22) for name in names])
     axes.set_xlabel(LABELS["sd_ratio"])
     widest = settings[-1]
     title = f"{format_name(widest)} is {format_number(widest.mean('sd_ratio'))} times as wide as it should be"
