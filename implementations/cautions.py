@@ -4,12 +4,14 @@ Control variates around a wrong anchor, and chains that begin far out, are right
 its budget is bias. None of it stops a run; all of it is said.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from implementations.backends import Draws
 from implementations.card import Card
 from implementations.inputs import anchor_of, far_from_mode
-from implementations.noise_budget import largest_variance
+from implementations.noise_budget import largest_variance, shared_skewness
 from implementations.settings import Settings
 from implementations.tasks.problem import Problem
 
@@ -17,8 +19,10 @@ from implementations.tasks.problem import Problem
 LEAST_ACCEPTANCE = 0.005
 
 
-def cautions(problem: Problem, card: Card, settings: Settings, draws: Draws) -> list[str]:
-    """Of a run with these settings, all of them numbers, and the draws it kept."""
+def cautions(
+    problem: Problem, card: Card, settings: Settings, draws: Draws, audit: Mapping[str, np.ndarray]
+) -> list[str]:
+    """Of a run with these settings, all of them numbers, the draws it kept, and the moves that were audited, if any."""
     found = []
     anchor = anchor_of(problem, card, settings)
     if anchor is not None and (sentence := far_from_mode(problem, anchor)):
@@ -26,7 +30,8 @@ def cautions(problem: Problem, card: Card, settings: Settings, draws: Draws) -> 
     if card.always_accepts or not draws.acceptance.size:
         return found
     # The worst chain: one far out hides among others that are not.
-    limit, variance = largest_variance(card.acceptance, settings.shapes), np.median(draws.variance, axis=1).max()
+    limit = largest_variance(card.acceptance, settings.shapes, shared_skewness(audit, settings.shapes))
+    variance = np.median(draws.variance, axis=1).max()
     if variance > limit:
         found.append(
             f"the variance of the loss difference is {variance:.2g} (median of the noisiest chain), and {limit:.2g} is "

@@ -9,7 +9,7 @@ of freedom nu, and noise that is no Gaussian.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -26,8 +26,10 @@ Acceptance = Callable[[Array, Array, float], Array]
 BIAS_BUDGET = 0.02
 #: The rise Delta at which r is looked at, in nats: what a typical move of a chain sees.
 TYPICAL_RISE = 1.0
-#: Skewness of the difference of one point's losses: that of an exponential law. The audit of a run measures the rest.
+#: Skewness of the difference of one point's losses where nothing has measured it: that of an exponential law.
 SKEWNESS = 2.0
+#: Standard errors that are added to a skewness which was measured on a few moves.
+NUM_ERRORS = 2.0
 #: Rules that take the noise into account, or should.
 NOISY_RULES = ("naive", "penalty", "penalty_corrected")
 #: Where moves cost nothing but noise, sigma^2 2 Phi(-sigma / 2), the distance they cover, is largest at sigma = 2.38.
@@ -68,17 +70,38 @@ def largest_estimated(acceptance: Acceptance, dof: float) -> float:
     return low
 
 
-def largest_skewed(count: int) -> float:
-    """The largest variance of a mean of ``count`` points whose third cumulant is within the budget: |kappa_3| / 6 <= r.
+def largest_skewed(count: int, skewness: float = SKEWNESS, is_known: bool = False) -> float:
+    """The largest variance of a mean of ``count`` points whose third cumulant kappa_3 is within the budget.
 
-    The mean's third cumulant is gamma sigma^3 / sqrt(count), with gamma the skewness of one point.
+    That cumulant is gamma sigma^3 / sqrt(count), with gamma the skewness of one point, and takes log E[exp(-delta)]
+    away by -kappa_3 / 6. Where the variance is estimated from the same points it goes along with delta, by kappa_3 too,
+    and half of that is added: |r| is kappa_3 / 6 with a known variance, and up to kappa_3 / 3 with an estimated one.
     """
-    return float((6 * BIAS_BUDGET * math.sqrt(count) / SKEWNESS) ** (2 / 3))
+    allowed = (6 if is_known else 3) * BIAS_BUDGET
+    return float((allowed * math.sqrt(count) / max(skewness, 1e-6)) ** (2 / 3))
 
 
-def largest_variance(rule: str, shapes: Shapes) -> float:
-    """The variance of the loss difference that a method may have; infinite where it has no noise."""
+def largest_variance(rule: str, shapes: Shapes, skewness: float | None = None) -> float:
+    """The variance of the loss difference that a method may have; infinite where it has no noise.
+
+    ``skewness`` is that of one point, where it was measured (``shared_skewness``).
+    """
     if rule not in NOISY_RULES:
         return math.inf
-    dof = estimates.degrees_of_freedom(shapes)
-    return min(largest_estimated(ACCEPTANCES[rule], dof), largest_skewed(estimates.points_of_delta(shapes)))
+    dof, count = estimates.degrees_of_freedom(shapes), estimates.points_of_delta(shapes)
+    of_shape = largest_skewed(count, SKEWNESS if skewness is None else skewness, math.isinf(dof))
+    return min(largest_estimated(ACCEPTANCES[rule], dof), of_shape)
+
+
+def shared_skewness(audit: Mapping[str, np.ndarray], shapes: Shapes) -> float | None:
+    """The skewness of one point that audited moves have in common, each taken uphill, and what its error may hide.
+
+    Back and forth a move has noise of opposite skewness. What changes its sign from one uphill move to the next evens
+    out over a chain, and what all of them share tilts its target. None where no move tells.
+    """
+    if "skewness" not in audit or len(audit["skewness"]) < 2:
+        return None
+    uphill = np.sign(audit["true_delta"] - audit["log_ratio_proposal"]) * audit["skewness"]
+    error = np.std(uphill, ddof=1, dtype=float) / math.sqrt(len(uphill))
+    of_delta = abs(np.mean(uphill, dtype=float)) + NUM_ERRORS * error
+    return float(of_delta * math.sqrt(estimates.points_of_delta(shapes)))

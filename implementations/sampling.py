@@ -159,16 +159,16 @@ def sample(
             step,
             has_compiled,
         )
-    doubts = cautions(problem, card, settings, draws)
     anchor = anchor_of(problem, card, settings)
-    if progress.tuning is not None and progress.tuning["warning"]:
-        doubts.append(progress.tuning["warning"])
-    audit = {}
+    audit: dict[str, np.ndarray] = {}
     if is_audited and card.is_minibatch:
         with progress.clock("audit"):
             audit = sampler.audit(*_audited(draws, steps, NUM_AUDITED, problem.num_points), seed)
             balance = sampler.balance(*_audited(draws, steps, NUM_BALANCED, problem.num_points), seed)
         audit |= {f"balance_{name}": array for name, array in balance.items()}
+    doubts = cautions(problem, card, settings, draws, audit)
+    if progress.tuning is not None and progress.tuning["warning"]:
+        doubts.append(progress.tuning["warning"])
     return Sampled(
         draws,
         progress,

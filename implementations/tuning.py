@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from implementations.backends import Costs, build_sampler
+from implementations.backends import Costs, Sampler, build_sampler
 from implementations.card import Card
 from implementations.estimates import finite_factor, points_of_delta
 from implementations.infrastructure.errors import SettingError
 from implementations.inputs import start_of
-from implementations.noise_budget import largest_variance
+from implementations.noise_budget import largest_variance, shared_skewness
 from implementations.selection import population
 from implementations.settings import Settings, least_batches
 from implementations.tasks.problem import Problem
@@ -45,6 +45,8 @@ LARGEST_CHANGE = 2.0
 NUM_FULL = 3
 #: The least share of v that is taken for the target's own: below, it cannot be distinguished from the noise.
 LEAST_SHARE = 0.1
+#: Moves whose noise is looked at by all points, to see how skewed it is; fewer where these are many.
+NUM_LOOKED_AT, MOST_LOOKED_AT = 32, 4_000_000
 #: By how much more mini-batches may enlarge the step of the stage before them.
 LARGEST_GROWTH = 100.0
 
@@ -70,6 +72,8 @@ class Tuned:
     budget: int | None
     compile_seconds: float
     compile_cpu_seconds: float
+    #: Of one point's share in the loss difference, as the pilot's moves have it in common; None: not measured.
+    skewness: float | None = None
     #: What stands in the way of the aims, and what would help.
     warning: str | None = None
     #: What was found at each step of a ladder (implementations.ladder).
@@ -104,10 +108,10 @@ def tune(problem: Problem, card: Card, settings: Settings, backend: str, seed: i
         # Half of what there is, by code that no long run will share.
         short = replace(start, num_steps=SHORTEST_PILOT, num_warmup=0)
         first = pilot.stage(short, is_stepped, settings.num_warmup // 2, share=0.5)
-        start, warning = _fewest_batches(card, start, first, problem.num_points, is_stepped)
+        start, warning = _fewest_batches(pilot, start, first, is_stepped)
     seen = pilot.stage(start, is_stepped, settings.num_warmup - pilot.num_steps)
     found = replace(start, step_size=_rounded(seen.step_size)) if is_stepped else start
-    limit = largest_variance(card.acceptance, found.shapes)
+    limit = pilot.largest_variance(found)
     return Tuned(
         settings=found,
         chosen={name: getattr(found, name) for name in settings.automatic},
@@ -116,6 +120,7 @@ def tune(problem: Problem, card: Card, settings: Settings, backend: str, seed: i
         best_acceptance=_best(card),
         variance=None if math.isinf(limit) else seen.variance,
         largest_variance=None if math.isinf(limit) else limit,
+        skewness=None if math.isinf(limit) else pilot.skewness,
         num_steps=pilot.num_steps,
         num_likelihoods=pilot.num_likelihoods,
         num_gradients=pilot.num_gradients,
@@ -141,6 +146,8 @@ class Pilot:
     compile_seconds: float = 0.0
     compile_cpu_seconds: float = 0.0
     positions: np.ndarray | None = field(default=None, repr=False)
+    #: Of one point, as moves of the latest stage have it in common.
+    skewness: float | None = None
 
     @property
     def num_evaluations(self) -> int:
@@ -170,6 +177,9 @@ class Pilot:
                 # Now that the cost of a step is known.
                 left = min(last_step - self.num_steps, (last_evaluation - self.num_evaluations) / max(cost, 1))
                 length = _whole(min(max(left / NUM_ROUNDS, SHORTEST_ROUND), LONGEST_ROUND), stride)
+            if len(rounds) == NUM_FULL:
+                # The step is about right now, and most of the stage is still to come.
+                self._look(sampler.at_step_size(step_size), settings, draws.positions)
             if is_stepped:
                 change = self._change(rounds[-1], settings, length * settings.chains)
                 step_size = min(
@@ -185,10 +195,30 @@ class Pilot:
     def _change(self, seen: Seen, settings: Settings, count: int) -> float:
         """How far the logarithm of the step is from where both aims are met, as v and sigma^2 grow like the step."""
         of_acceptance = log_acceptance_variance(_best(self.card)) / log_acceptance_variance(seen.acceptance, count)
-        limit = largest_variance(self.card.acceptance, settings.shapes)
+        limit = self.largest_variance(settings)
         of_noise = limit / seen.variance if seen.variance > 0 else math.inf
         change = math.log(min(of_acceptance, of_noise))
         return max(-LARGEST_CHANGE, min(LARGEST_CHANGE, change))
+
+    def largest_variance(self, settings: Settings) -> float:
+        """What the bias budget allows, given the skewness that was seen."""
+        return largest_variance(self.card.acceptance, settings.shapes, self.skewness)
+
+    def _look(self, sampler: Sampler, settings: Settings, positions: np.ndarray) -> None:
+        """Measure the skewness of the noise at moves from these positions (chains, draws, P), if that is affordable."""
+        of_move = 2 * self.problem.num_points
+        number = int(min(NUM_LOOKED_AT, max(MOST_LOOKED_AT // of_move, 2), self._left() // (2 * of_move)))
+        if math.isinf(largest_variance(self.card.acceptance, settings.shapes)) or number < 2:
+            return
+        places = positions.reshape(-1, positions.shape[-1])
+        places = places[np.linspace(0, len(places) - 1, number).astype(int)]
+        started, cpu_started = time.perf_counter(), time.process_time()
+        found = sampler.audit(places, np.full(number, self.num_steps), self.seed)
+        # Nearly all of it is compilation.
+        self.compile_seconds += time.perf_counter() - started
+        self.compile_cpu_seconds += time.process_time() - cpu_started
+        self.num_likelihoods += number * of_move
+        self.skewness = shared_skewness(found, settings.shapes)
 
     def _start(self, settings: Settings) -> np.ndarray:
         if self.positions is None:
@@ -223,23 +253,22 @@ def log_acceptance_variance(acceptance: float, count: float = 1e6) -> float:
     return float((2 * ndtri(min(max(acceptance, margin), 1 - margin) / 2)) ** 2)
 
 
-def _fewest_batches(
-    card: Card, settings: Settings, seen: Seen, num_points: int, is_stepped: bool
-) -> tuple[Settings, str | None]:
+def _fewest_batches(pilot: Pilot, settings: Settings, seen: Seen, is_stepped: bool) -> tuple[Settings, str | None]:
     """The settings with the fewest mini-batches that meet the aims, and the step that goes with them; where none do,
     with the most there are, and what would."""
+    card, num_points = pilot.card, pilot.problem.num_points
     step_size, best = seen.step_size, log_acceptance_variance(_best(card))
     if is_stepped:
         # What the noise leaves of v is the target's own, and grows like the step.
         own = max(log_acceptance_variance(seen.acceptance) - seen.variance, LEAST_SHARE * seen.variance)
-        longest = math.inf if own == 0 else step_size * (best - _most_noise(card, settings)) / own
+        longest = math.inf if own == 0 else step_size * (best - _most_noise(pilot, settings)) / own
         step_size = min(longest, LARGEST_GROWTH * step_size, card.settings["step_size"].maximum)
     # The variance of one point's share in the loss difference, at this step.
     spread = seen.variance * (step_size / seen.step_size) / max(_per_variance(settings, num_points), 1e-12)
     most = num_points // (settings.batch_size or 1)
     for number in ladder(least_batches(settings), most):
         found = replace(settings, num_batches=number, step_size=step_size)
-        variance, aim = spread * _per_variance(found, num_points), _most_noise(card, found)
+        variance, aim = spread * _per_variance(found, num_points), _most_noise(pilot, found)
         if variance <= aim:
             return found, None
     share = aim / variance
@@ -253,9 +282,9 @@ def _fewest_batches(
     return replace(found, step_size=share * step_size) if is_stepped else found, warning
 
 
-def _most_noise(card: Card, settings: Settings) -> float:
+def _most_noise(pilot: Pilot, settings: Settings) -> float:
     """The variance that mini-batches are chosen for."""
-    return min(largest_variance(card.acceptance, settings.shapes), log_acceptance_variance(_best(card)) / 2)
+    return min(pilot.largest_variance(settings), log_acceptance_variance(_best(pilot.card)) / 2)
 
 
 def _per_variance(settings: Settings, num_points: int) -> float:

@@ -23,6 +23,7 @@ from implementations.noise_budget import (
     largest_estimated,
     largest_skewed,
     largest_variance,
+    shared_skewness,
 )
 from implementations.run import Job, run
 from implementations.sampling import sample
@@ -79,11 +80,37 @@ class TestTheBudget:
         """The mean of exponential numbers, whose skewness is 2, weighed with its known variance."""
         assert stats.expon.stats(moments="s") == SKEWNESS
         for count in (20, 200):
-            variance = largest_skewed(count)
+            variance = largest_skewed(count, is_known=True)
             scale = math.sqrt(variance * count) / count
             # E[exp(-noise - variance / 2)] of a move that is accepted less often than always.
             log_mean = -count * math.log(1 + scale) + count * scale - variance / 2
             assert abs(log_mean) == pytest.approx(BIAS_BUDGET, rel=0.3)
+
+    @pytest.mark.parametrize("skewness", [2.0, 4.0, 8.0])
+    def test_skewed_noise_whose_variance_is_estimated_stays_within_the_budget(self, skewness):
+        """All moves uphill by 1, with noise of the same sign: gamma numbers, both ways."""
+        random, count, number = np.random.default_rng(0), 100, 100_000
+        variance, shape = largest_skewed(count, skewness), 4 / skewness**2
+
+        def acceptances(sign):
+            points = sign * (random.gamma(shape, size=(number, count)) - shape) / math.sqrt(shape)
+            delta = sign + points.mean(axis=1) * math.sqrt(variance * count)
+            return np.exp(np.minimum(-delta - variance * points.var(axis=1, ddof=1) / 2, 0))
+
+        there, back = acceptances(1), acceptances(-1)
+        error = math.hypot(*(each.std() / each.mean() for each in (there, back))) / math.sqrt(number)
+        residual = math.log(there.mean() / back.mean()) + 1
+        assert BIAS_BUDGET / 3 < residual < BIAS_BUDGET + 3 * error
+
+    def test_skewness_that_uphill_moves_share_counts_and_what_changes_its_sign_does_not(self):
+        shapes = resolve("pbnn_cn", {"batch_size": 400}, Size("some", 100_000, 5)).shapes
+        rises = np.random.default_rng(0).normal(size=1000)
+        downhill = {"true_delta": rises, "log_ratio_proposal": np.zeros(1000), "skewness": 0.1 * np.sign(rises)}
+        assert shared_skewness(downhill, shapes) == pytest.approx(0.1 * 20)
+        mixed = downhill | {"skewness": 0.1 * np.sign(np.random.default_rng(1).normal(size=1000))}
+        assert shared_skewness(mixed, shapes) < 0.3
+        assert shared_skewness({name: part[:10] for name, part in mixed.items()}, shapes) > 0.9
+        assert shared_skewness({}, shapes) is None
 
     def test_a_method_without_noise_has_no_limit(self):
         assert largest_variance("exact", Shapes()) == math.inf
@@ -104,7 +131,8 @@ def test_the_noise_of_a_chain_is_what_the_budget_allows(problem, backend):
     """From a step that is far too large; and the run is the one that the chosen numbers would have given."""
     given = SHORT | {"weight": 40, "batch_size": 5}
     found = sample(problem("linear"), "pbnn", given | {"step_size": "auto"}, backend)
-    limit = largest_variance("penalty", resolve("pbnn", given, problem("linear")).shapes)
+    shapes = resolve("pbnn", given, problem("linear")).shapes
+    limit = largest_variance("penalty", shapes, found.progress.tuning["skewness"])
     assert np.median(found.draws.variance) == pytest.approx(limit, rel=0.25)
     assert found.draws.acceptance.mean() > 0.234
     chosen = found.progress.tuning["chosen"]
@@ -148,7 +176,7 @@ def test_where_all_points_are_too_few_the_run_says_so_and_what_would_help(proble
     settings = given | {"num_batches": 10, "step_size": helped}
     better = sample(linear, "pbnn", settings, "torch-cpu", is_audited=False)
     assert np.median(better.draws.variance) <= 1.3 * largest_variance(
-        "penalty", resolve("pbnn", settings, linear).shapes
+        "penalty", resolve("pbnn", settings, linear).shapes, record["tuning"]["skewness"]
     )
 
 
