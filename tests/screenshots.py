@@ -42,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             browser.resize(int(width), arguments.height or SCREENS[int(width)])
             set_theme(browser, theme)
             browser.open(page)
+            # Some pages remember the theme of an earlier visit.
+            browser.driver.execute_script("localStorage.clear()")
+            browser.open(page)
             browser.driver.execute_script("window.scrollTo(0, arguments[0])", arguments.top)
             # What moves or loads late has come to rest.
             time.sleep(0.5)

@@ -1,6 +1,7 @@
 """What an answer costs: bias against the price of an effective draw, and the time of a step against N."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
@@ -123,8 +124,8 @@ def bias_panels(offers: Mapping[str, Sequence[Offer]], unit: str) -> tuple[Figur
 
 
 def _message(parts: Iterable[Sequence[Offer]], unit: str) -> str:
-    """The method that is the cheapest with the right width at w < N on every task, where there is one."""
-    cheapest = set()
+    """The method that is the cheapest with the right width at w < N on most tasks."""
+    cheapest: Counter[str] = Counter()
     for part in parts:
         right = [
             offer
@@ -134,10 +135,12 @@ def _message(parts: Iterable[Sequence[Offer]], unit: str) -> str:
             and abs(offer.setting.mean("sd_ratio") - 1) <= SAME_WIDTH
         ]
         if len({offer.setting["method"] for offer in right}) > 1:
-            cheapest.add(min(right, key=lambda offer: offer.price).setting["method"])
-    if len(cheapest) != 1:
+            cheapest[min(right, key=lambda offer: offer.price).setting["method"]] += 1
+    if not cheapest:
         return ""
-    return f"At w < N, {method_name(cheapest.pop())} needs the fewest {unit} for a right answer, on every task"
+    ((method, won),) = cheapest.most_common(1)
+    where = "every task" if won == cheapest.total() else f"{won} of {cheapest.total()} tasks"
+    return f"At w < N, {method_name(method)} needs the fewest {unit} for a right answer, on {where}"
 
 
 def marks_of(offers: Mapping[str, Sequence[Offer]], unit: str) -> dict[str, Mark]:

@@ -70,7 +70,9 @@ def _message(pairs: Mapping[str, Sequence[Setting]]) -> str:
 
 
 def _signed(gap: float) -> str:
-    return f"{gap:+.3f}".replace("-", "−")
+    text = f"{gap:+.3f}".replace("-", "−")
+    # What rounds to nothing has no sign.
+    return "0.000" if text.endswith("0.000") else text
 
 
 def _pair(results: StudyResults, task: str, **preferred: float) -> list[Setting]:

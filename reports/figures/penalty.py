@@ -67,15 +67,21 @@ def draw_penalty(results: StudyResults) -> Drawing:
         f"{format_number(gap.mean('acceptance_kept'), 2)} against {format_number(gap.mean('acceptance_in_theory'), 2)}",
         *unconverged_lines(used),
     )
-    return Drawing(figure, caption, runs_of(used), _message(exact), numbers)
+    return Drawing(
+        figure,
+        caption,
+        runs_of(used),
+        _message([one for families in found.values() for family in families for one in family]),
+        numbers,
+    )
 
 
 def _message(settings: list[Setting]) -> str:
-    """The widest band without a penalty, and with one."""
+    """The widest band without a penalty, and with one, among what has converged."""
     worst = {
         method: max(found)
         for method in ("naive", "pbnn")
-        if (found := [one.mean("sd_ratio") for one in settings if one["method"] == method])
+        if (found := [one.mean("sd_ratio") for one in settings if one["method"] == method and one.converged])
     }
     if len(worst) < 2 or worst["naive"] <= worst["pbnn"]:
         return ""
