@@ -112,10 +112,12 @@ regress: setup  ## fail if a sampler became wrong or slow; ARGS="--tiers exact",
 ui: setup  ## show the tracked runs in MLflow's pages, on this machine only
 	@$(python) -m pbnn_bench ui $(ARGS)
 
-# The study by its name or its file. Pictures of MLflow's pages are kept of the paper study alone.
+# The study by its name or its file. Pictures of the report's first screen and of MLflow's pages are kept of the paper study
+# alone; the documentation shows them.
 published := $(or $(basename $(notdir $(value STUDY))),paper)
 publish: setup  ## keep the report of the finished paper study, or STUDY=name, with the code and in the README; needs chromium
 	$(python) -m reports.publish --study $(published) $(ARGS)
+	$(if $(filter paper,$(published)),$(python) -m tests.screenshots reports/published/paper/report.html reports/published/paper --only 1400-light)
 	$(if $(filter paper,$(published)),$(python) -m tests.mlflow_pages results/mlflow.db paper reports/published/paper)
 	$(python) -m workflows.readme
 
