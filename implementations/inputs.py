@@ -21,6 +21,7 @@ from implementations.schedule import cycle_steps
 from implementations.settings import MAX_FULL_CURVATURE, Settings
 from implementations.tasks.anchor import Anchor, at_anchor, distance_from_mode, find_anchor
 from implementations.tasks.geometry import preconditioner_factor, start_points
+from implementations.tasks.likelihoods import normaliser
 from implementations.tasks.problem import Model, Problem
 
 #: An anchor that is farther from the mode, in standard deviations of the target, is warned of.
@@ -82,7 +83,15 @@ class ModelTarget:
         if len(self.model.layers) > 1:
             return network_proxies.remainders(position, data, anchor, self.model, order)
         # f(theta) - f(t) as one product: a difference of two outputs would lose digits.
-        return self.likelihood.remainders(position - anchor.position, data, self.model, order)
+        left = self.likelihood.remainders(position - anchor.position, data, self.model, order)
+        if self.model.grid is None:
+            return left
+        return left + normaliser.remainders(*self._on_grid(position, anchor), order)[..., None]
+
+    def _on_grid(self, position: Array, anchor: kernel.Anchor) -> tuple[Array, Array]:
+        """On the grid of a density: the moves of the outputs from the anchor (…, G), and the shares there (G,)."""
+        moves = self.likelihood.grid_outputs(position - anchor.position, self.model)
+        return moves, normaliser.shares(self.likelihood.grid_outputs(anchor.position, self.model))
 
     def anchored_gradient(
         self, position: Array, data: Data | None, anchor: kernel.Anchor, weight: Array, order: str
@@ -100,7 +109,11 @@ class ModelTarget:
         moves = self.likelihood.network_outputs(position - anchor.position, data.features, self.model.layers)
         by_output = proxies.residuals(moves, data.at_anchor, self.model, order)
         by_parameter = (by_output @ data.features).mT.reshape(*position.shape)
-        return gradient + weight / by_output.shape[-1] * by_parameter
+        gradient = gradient + weight / by_output.shape[-1] * by_parameter
+        if self.model.grid is None:
+            return gradient
+        slopes = normaliser.remainder_slopes(*self._on_grid(position, anchor), order)
+        return gradient + weight * slopes @ self.model.grid.like(position)
 
     def take(self, rows: Array, indices: Array, is_anchored: bool = False) -> Data:
         num_anchored = proxies.num_columns(self.model) if is_anchored else 0

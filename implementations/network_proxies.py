@@ -22,7 +22,7 @@ from array_api_compat import array_namespace
 from implementations import proxies
 from implementations.kernel import Anchor, Array, Data
 from implementations.tasks.activations import find_activation
-from implementations.tasks.likelihoods import find_likelihood
+from implementations.tasks.likelihoods import find_likelihood, normaliser
 from implementations.tasks.problem import Layers, Model, split_parameters
 
 
@@ -34,13 +34,16 @@ class Outputs(NamedTuple):
     first: Array  # f_1
     second: Array  # f_2
 
+    def rest(self, order: str) -> Array:
+        """What the polynomial of an order leaves of the moves."""
+        return self.moves - self.first if order == "first" else self.moves - self.first - self.second
+
 
 def remainders(position: Array, data: Data, anchor: Anchor, model: Model, order: str) -> Array:
     """l_j(theta) - l_j(t) - q_j(theta) of every point (…, n), at positions (…, P)."""
-    offset = position - anchor.position
-    outputs = outputs_of(anchor.position, offset, data.features, model.layers, model.activation)
+    outputs = outputs_of(anchor.position, position - anchor.position, data.features, model.layers, model.activation)
     start, moves, first, _ = outputs
-    rest = moves - first if order == "first" else moves - first - outputs.second
+    rest = outputs.rest(order)
     likelihood, xp = find_likelihood(model.likelihood), array_namespace(moves)
     if likelihood.is_quadratic:
         # The remainder in the outputs is 0, or the whole of u H u / 2: nothing has to be added up.
@@ -49,9 +52,22 @@ def remainders(position: Array, data: Data, anchor: Anchor, model: Model, order:
         return slope * rest[..., 0, :] + 0.5 * bend[..., 0, :] / model.noise_sd**2
     kept, slope = likelihood.at_anchor(start, data.targets, model.noise_sd)
     left = proxies.remainders(moves, kept, model, order) + xp.sum(slope * rest, axis=-2)
+    if order == "second":
+        left = left + 0.5 * likelihood.curvature_form(kept, moves - first, moves + first, model.noise_sd)
+    return left if model.grid is None else left + _normaliser(position, anchor, model, order)[..., None]
+
+
+def _normaliser(position: Array, anchor: Anchor, model: Model, order: str) -> Array:
+    """The same of the normaliser of a density (…,), whose outputs are those on the grid."""
+    assert model.grid is not None
+    grid = model.grid.like(position)
+    outputs = outputs_of(anchor.position, position - anchor.position, grid, model.layers, model.activation)
+    start, moves, first, _ = (part[..., 0, :] for part in outputs)
+    shares, xp = normaliser.shares(start), array_namespace(position)
+    left = normaliser.remainders(moves, shares, order) + xp.sum(shares * outputs.rest(order)[..., 0, :], axis=-1)
     if order == "first":
         return left
-    return left + 0.5 * likelihood.curvature_form(kept, moves - first, moves + first, model.noise_sd)
+    return left + 0.5 * xp.sum((moves - first) * normaliser.curvature_product(shares, moves + first), axis=-1)
 
 
 def outputs_of(anchor: Array, offset: Array, features: Array, layers: Layers, activation: str = "tanh") -> Outputs:

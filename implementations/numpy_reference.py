@@ -47,6 +47,9 @@ def point_losses(position: np.ndarray, problem: Problem, indices: np.ndarray) ->
         return np.asarray(np.logaddexp(0, outputs[:, 0]) - targets * outputs[:, 0])
     if problem.likelihood == "poisson":
         return np.asarray(np.exp(outputs[:, 0]) - targets * outputs[:, 0])
+    if problem.likelihood == "density":
+        on_grid = network_outputs(position, problem.grid.astype(float), problem.layers, problem.activation)
+        return np.asarray(np.log(np.mean(np.exp(on_grid))) - outputs[:, 0])
     return np.asarray(logsumexp(outputs, axis=1) - outputs[np.arange(len(targets)), targets])
 
 
@@ -61,6 +64,8 @@ def gradient(position: np.ndarray, problem: Problem, indices: np.ndarray, weight
     """Gradient of -log p(theta) + (w / n) sum_j l_j over the n points ``indices``, by back-propagation."""
     matrices = split_parameters(position, problem.layers)
     activations = [problem.features[indices].astype(float)]
+    if problem.likelihood == "density":
+        activations = [np.concatenate([activations[0], problem.grid.astype(float)])]
     for matrix in matrices[:-1]:
         inputs = activations[-1] @ matrix
         activations.append(with_bias(np.maximum(inputs, 0) if problem.activation == "relu" else np.tanh(inputs)))
@@ -72,6 +77,10 @@ def gradient(position: np.ndarray, problem: Problem, indices: np.ndarray, weight
         error = expit(outputs) - targets[:, None]
     elif problem.likelihood == "poisson":
         error = np.exp(outputs) - targets[:, None]
+    elif problem.likelihood == "density":
+        # Every point has the normaliser once.
+        shares = len(indices) * softmax(outputs[len(indices) :], axis=0)
+        error = np.concatenate([-np.ones((len(indices), 1)), shares])
     else:
         error = softmax(outputs, axis=1) - np.eye(problem.num_outputs)[targets]
     pieces = []
@@ -93,7 +102,11 @@ def prior_gradient(position: np.ndarray, problem: Problem) -> np.ndarray:
 def first_order(problem: Problem, anchor: Anchor, position: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """The plane that touches the losses at the anchor, for the points ``indices``: dl_j/df · (f_j(theta) - f_j(t))."""
     moves = problem.features[indices].astype(float) @ (position - anchor.position).reshape(problem.layers[0])
-    return np.sum(anchor_residuals(problem, anchor, indices) * moves, axis=1)
+    planes = np.sum(anchor_residuals(problem, anchor, indices) * moves, axis=1)
+    if problem.likelihood == "density":
+        grid = problem.grid.astype(float)
+        planes += softmax(grid @ anchor.position) @ grid @ (position - anchor.position)
+    return planes
 
 
 def anchor_residuals(problem: Problem, anchor: Anchor, indices: np.ndarray) -> np.ndarray:
@@ -116,6 +129,14 @@ def anchored_gradient(
         product = find_likelihood(problem.likelihood).curvature_product
         slopes = slopes + product(anchor.outputs[indices], moves, problem.noise_sd)
     of_batch_proxies = weight / len(indices) * (features.T @ slopes).ravel()
+    if problem.likelihood == "density":
+        grid = problem.grid.astype(float)
+        shares = softmax(grid @ anchor.position)
+        mean = shares @ grid
+        of_batch_proxies += weight * mean
+        if order == "second":
+            covariance = (grid - mean).T @ np.diag(shares) @ (grid - mean)
+            of_batch_proxies += weight * covariance @ (position - anchor.position)
     return of_proxies + gradient(position, problem, indices, weight) - of_batch_proxies
 
 

@@ -35,7 +35,8 @@ COPIES = 4
 class Predictive:
     """What the metrics need of a predictive distribution over n test points."""
 
-    #: Mean and sd over draws: of the class probabilities (n, K), of the function f without noise, or of a rate (n,).
+    #: Mean and sd over draws: of the class probabilities (n, K), or of the function f without noise, of a rate or of a
+    #: density (n,).
     mean: np.ndarray
     sd: np.ndarray
     #: log p(y | x) of each target under the mixture (n,).
@@ -73,8 +74,8 @@ def predictive(
     """The predictive distribution of ``draws`` (chains, draws, P) at the test points of ``targets`` (n,).
 
     ``likelihood`` is ``gaussian`` (known ``noise_sd``, one output), ``categorical`` (softmax, integer targets),
-    ``bernoulli`` (one output, the log odds of target 1), which is a softmax of the two logits 0 and f, or ``poisson``
-    (one output, the log rate of a count).
+    ``bernoulli`` (one output, the log odds of target 1), which is a softmax of the two logits 0 and f, ``poisson``
+    (one output, the log rate of a count), or ``density`` (one output, the log density of a point; targets only count).
     Raises ValueError where a draw, or the likelihood it gives, is not finite.
     """
     if draws.ndim != 3 or draws.size == 0:
@@ -322,6 +323,27 @@ class _Counts:
         return poisson_mixture_crps(self.rates.result(), self.targets)
 
 
+class _Density:
+    """Sums for a density without targets, in double precision; outputs are its normalised logarithm."""
+
+    def __init__(self, first: np.ndarray, targets: np.ndarray, noise_sd: float | None, num_draws: int) -> None:
+        if first.shape[2] != 1:
+            raise ValueError(f"a density has one output; got {first.shape[2]}")
+        self.probes = probe_points(len(targets))
+        self.moments = _Moments(np.exp(first[0, :, 0].astype(np.float64)))
+        self.log_density = _LogMeanExp(len(targets))
+
+    def add(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        log_likelihood = outputs[:, :, 0].astype(np.float64)
+        self.moments.add(np.exp(log_likelihood))
+        self.log_density.add(log_likelihood)
+        return log_likelihood.mean(axis=1), log_likelihood[:, self.probes]
+
+    def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
+        mean, sd = self.moments.result()
+        return Predictive(mean, sd, self.log_density.result(), probe_trace, log_likelihood_trace, chain_means)
+
+
 class _Law(NamedTuple):
     """How the outputs of a likelihood are brought to the form that its sums take, and the sums."""
 
@@ -334,4 +356,5 @@ LAWS = {
     "categorical": _Law(lambda outputs: outputs, _Classes),
     "bernoulli": _Law(_two_logits, _Classes),
     "poisson": _Law(lambda outputs: outputs, _Counts),
+    "density": _Law(lambda outputs: outputs, _Density),
 }

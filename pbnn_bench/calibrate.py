@@ -7,7 +7,7 @@ from pathlib import Path
 
 from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.provenance import machine, versions
-from implementations.tasks.likelihoods import LIKELIHOODS, find_likelihood
+from implementations.tasks.likelihoods import SUPERVISED, find_likelihood
 from pbnn_bench.choice import CRITERIA, METHOD, Choice, choose_batch_size, default_sizes
 from pbnn_bench.own_data import OwnData, read_own_data
 from pbnn_bench.problem import Problem
@@ -70,7 +70,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         metavar="NAME",
         help="a table's column of train, validation and test (default: %(default)s; without it, at random)",
     )
-    add("--likelihood", metavar="NAME", help=f"{', '.join(LIKELIHOODS)} (default: as the targets look)")
+    add("--likelihood", metavar="NAME", help=f"{', '.join(SUPERVISED)} (default: as the targets look)")
     add("--noise-sd", type=float, metavar="NUMBER", help="of a regression (default: that of a least-squares fit)")
     add("--prior-scale", type=float, default=1.0, metavar="NUMBER", help="sd of every weight (default: %(default)s)")
     add("--components", type=int, metavar="K", help="replace the features by their first K principal components")

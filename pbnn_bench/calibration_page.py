@@ -72,6 +72,7 @@ def figure(choice: Choice) -> str:
 def draw_diagram(axes: "Axes", candidate: Candidate, **line: Any) -> None:
     """Add a candidate's reliability curve to ``axes``, on the test points where it has any."""
     curve = (candidate.test or candidate.validation).curve
+    assert curve is not None, "no density is calibrated"
     is_full = curve.counts >= min(LEAST_POINTS, curve.counts.max())
     arrays = {f"test_{part}": array[is_full] for part, array in vars(curve).items()}
     draw_reliability(axes, arrays, candidate.problem.likelihood, label=candidate.name, **line)

@@ -13,7 +13,7 @@ from implementations.backends import BACKENDS
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.methods import METHODS
 from implementations.tasks import TASKS
-from implementations.tasks.likelihoods import LIKELIHOODS
+from implementations.tasks.likelihoods import SUPERVISED
 from implementations.tasks.task import PRIORS, STOCHASTIC
 from pbnn_bench import command
 from pbnn_bench.choice import CRITERIA
@@ -63,7 +63,7 @@ def script(shell: str) -> str:
         "--method": METHODS,
         "--task": TASKS,
         "--backend": BACKENDS,
-        "--likelihood": LIKELIHOODS,
+        "--likelihood": SUPERVISED,
         "--criterion": CRITERIA,
         "--prior": PRIORS,
         "--stochastic": STOCHASTIC,

@@ -79,6 +79,10 @@ class Problem(problem.Problem):
         centre, scale = inputs[:, columns].mean(axis=0), inputs[:, columns].std(axis=0)
         likelihood = likelihood or _likelihood_of(values)
         record = find_likelihood(likelihood)
+        if record.is_normalised:
+            raise SettingError(
+                "a density has no targets, and a support instead: write it as a task (docs/extend/task.md)"
+            )
         given: dict[str, Any] = {"columns": columns, "centre": centre, "scale": scale, "task": name}
         if record.has_classes:
             given["classes"] = _classes(checked, record)

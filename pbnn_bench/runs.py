@@ -18,7 +18,7 @@ from records.failures import load_problem
 from records.layout import problem_path, read_metrics
 from records.methods import facts_of
 from reports import diff
-from reports.reliability import Diagrams
+from reports.reliability import Diagrams, draw_density
 from workflows.evaluation import evaluate
 
 #: What a comparison shows of a run, in this order, as far as the run has it.
@@ -127,18 +127,27 @@ def _text(value: Any) -> str:
 
 
 def plot(argv: Sequence[str], program: str) -> int:
-    parser = argparse.ArgumentParser(prog=program, description="Draw the reliability diagram of a finished run.")
+    parser = argparse.ArgumentParser(
+        prog=program, description="Draw the reliability diagram of a finished run; of a density, itself."
+    )
     parser.add_argument("run", type=Path, metavar="RUN", help="a folder with a run.json")
-    parser.add_argument("--out", type=Path, help="the PNG file (default: reliability.png in the run's folder)")
+    parser.add_argument(
+        "--out", type=Path, help="the PNG file (default: reliability.png or density.png in the run's folder)"
+    )
     arguments = parser.parse_args(argv)
     found = load_run(arguments.run)
-    path = arguments.out or arguments.run / "reliability.png"
+    is_density = "grid_mean" in found.curves
+    path = arguments.out or arguments.run / ("density.png" if is_density else "reliability.png")
     if path.suffix != ".png":
         raise SettingError(f"--out {path}: a PNG file is drawn; end its name in .png")
     facts = facts_of(found.record["method"])
     path.parent.mkdir(parents=True, exist_ok=True)
+    title = f"{facts.label} on {found.record['task']}, seed {found.record['seed']}"
+    if is_density:
+        draw_density(found.curves, path, title, facts.colour)
+        print(path)
+        return 0
     with Diagrams() as diagrams:
-        title = f"{facts.label} on {found.record['task']}, seed {found.record['seed']}"
         diagrams.draw(found.curves, found.problem.likelihood, path, title, facts.colour)
     print(path)
     return 0

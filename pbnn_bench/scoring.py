@@ -16,17 +16,18 @@ class Score:
     """A predictive distribution against what happened at some points."""
 
     nll: float
-    #: Expected calibration error, and confidence minus accuracy or nominal minus observed coverage: + is too sure.
+    #: Expected calibration error, and confidence minus accuracy or nominal minus observed coverage: + is too sure. A
+    #: density has neither: NaN.
     ece: float
     gap: float
     #: The share of classes that are right; None in a regression.
     accuracy: float | None
-    #: Of the predictive mean, in the problem's units; None for classes.
+    #: Of the predictive mean, in the problem's units; None for classes and densities.
     rmse: float | None
     #: log p(y | x) of each point (n,), to compare two of them pair by pair.
     log_density: np.ndarray
-    #: The reliability diagram.
-    curve: calibration.Reliability
+    #: The reliability diagram; None of a density.
+    curve: calibration.Reliability | None
     #: (chains, draws, quantities): predictions draw by draw, on which convergence is judged.
     traces: np.ndarray
 
@@ -40,13 +41,13 @@ def score(problem: Problem, draws: np.ndarray, part: str = "test") -> Score:
         raise SettingError(f"{problem.task!r} has no {part} points")
     found = predictive_of(problem, draws, features, targets)
     curve = reliability_of(problem, found, targets)
-    is_regression = not find_likelihood(problem.likelihood).has_classes
+    has_classes = find_likelihood(problem.likelihood).has_classes
     return Score(
         nll=prediction.negative_log_likelihood(found.log_density),
-        ece=calibration.ece(curve),
-        gap=calibration.confidence_gap(curve),
-        accuracy=None if is_regression else prediction.accuracy(found.mean, targets),
-        rmse=prediction.rmse(found.mean, targets) if is_regression else None,
+        ece=np.nan if curve is None else calibration.ece(curve),
+        gap=np.nan if curve is None else calibration.confidence_gap(curve),
+        accuracy=prediction.accuracy(found.mean, targets) if has_classes else None,
+        rmse=None if has_classes or problem.is_normalised else prediction.rmse(found.mean, targets),
         log_density=found.log_density,
         curve=curve,
         traces=found.traces,

@@ -99,9 +99,12 @@ COLUMNS: dict[str, Column] = {
     "brier": Column("number", "classes: Brier score, from 0 to 2", DISTANCE),
     "rmse": Column("number", "regression: root mean squared error of the predictive mean", POSITIVE),
     "crps": Column("number", "regression: mean continuous ranked probability score", POSITIVE),
+    "truth_error": Column("number", "density: total variation from the law of the data, where it is known", DISTANCE),
     # Calibration
     "ece": Column(
-        "number", "expected calibration error: classes in 15 bins, regression over 19 coverage levels", DISTANCE
+        "number",
+        "expected calibration error: classes in 15 bins, regression over 19 coverage levels; a density has none",
+        DISTANCE,
     ),
     "ece_equal_mass": Column("number", "classes: the same in 15 bins of equally many points", DISTANCE),
     "confidence_gap": Column("number", "confidence - accuracy, or nominal - observed coverage; + is overconfident"),

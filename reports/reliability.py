@@ -54,6 +54,24 @@ def draw_reliability(
         counts_axes.set(xlim=(0, 1), yscale="log", xlabel=labels[0], ylabel="points")
 
 
+def draw_density(curves: Mapping[str, np.ndarray], path: Path, title: str, colour: str) -> None:
+    """What a run has instead where its task is a density: mean and twice the sd on the grid, with the truth, as PNG."""
+    from matplotlib.figure import Figure
+
+    inputs, mean, sd = (curves[f"grid_{part}"] for part in ("inputs", "mean", "sd"))
+    with theme():
+        figure = Figure(figsize=(5.5, 4.0))
+        axes = figure.subplots()
+        axes.fill_between(inputs, mean - 2 * sd, mean + 2 * sd, color=colour, alpha=0.25, linewidth=0)
+        axes.plot(inputs, mean, color=colour, label="mean ± 2 sd over the draws")
+        if "grid_truth" in curves:
+            axes.plot(inputs, curves["grid_truth"], color=EXACT, linestyle="--", label="law of the data")
+        axes.set(xlabel="input", ylabel="density, relative to the uniform one", ylim=(0, None))
+        axes.set_title(title, fontsize="x-small")
+        axes.legend(fontsize="small")
+        figure.savefig(path)
+
+
 class Diagrams:
     """Draws the diagrams of many runs as files, one figure per kind of diagram.
 

@@ -149,10 +149,18 @@ def running_mean(values: np.ndarray, length: int) -> np.ndarray:
     return means
 
 
+#: Curves of a density, and how they are drawn.
+DENSITIES = {"grid_mean": "chain0", "grid_truth": "limit"}
+
+
 def _reliability(folder: Path, row: Row) -> list[tuple[str, str, str]]:
     if not (folder / "curves.npz").exists() or row["status"] != "ok":
         return []
     curves = read_npz(folder / "curves.npz")
+    if "grid_mean" in curves:
+        lines = [Line(curves["grid_inputs"], curves[name], look) for name, look in DENSITIES.items() if name in curves]
+        text = "Mean over the draws, relative to the uniform density. Dashed, the law that the data were drawn from."
+        return [("Density", chart(lines, "input", "density"), text)]
     labels = ("confidence", "accuracy") if row["accuracy"] is not None else ("nominal coverage", "observed coverage")
     diagonal = Line([0, 1], [0, 1], "limit")
     curve = Line(curves["test_nominal"], curves["test_observed"], "chain0")

@@ -43,8 +43,9 @@ def _metrics_of_draws(
     test = predictive_of(problem, draws, problem.test_features, problem.test_targets)
     validation = predictive_of(problem, draws, problem.validation_features, problem.validation_targets)
     chains = convergence(test.traces)
-    test_curve = reliability_of(problem, test, problem.test_targets)
-    validation_curve = reliability_of(problem, validation, problem.validation_targets)
+    on_grid = _on_grid(problem, draws)
+    of_test, test_curve = _calibration(problem, test, problem.test_targets)
+    of_validation, validation_curve = _calibration(problem, validation, problem.validation_targets)
     metrics: Metrics = {
         "r_hat": chains.r_hat,
         "ess_bulk_min": chains.min_bulk_ess,
@@ -53,16 +54,15 @@ def _metrics_of_draws(
         "ess_tail_median": chains.median_tail_ess,
         "convergence_note": chains.reason,
         **_prediction(problem, test),
-        "ece": calibration.ece(test_curve),
-        "confidence_gap": calibration.confidence_gap(test_curve),
-        "ece_by_chance": _ece_by_chance(test),
-        "validation_ece": calibration.ece(validation_curve),
-        "validation_confidence_gap": calibration.confidence_gap(validation_curve),
+        **_distance_from_truth(problem, on_grid),
+        **of_test,
+        "ece_by_chance": _ece_by_chance(problem, test),
+        **{f"validation_{name}": value for name, value in of_validation.items()},
         **_validation_accuracy(problem, validation),
         **_fidelity(problem, draws, test, chains, reference),
     }
-    curves = _curve("test", test_curve) | _curve("validation", validation_curve)
-    if test.pit is None:
+    curves = _curve("test", test_curve) | _curve("validation", validation_curve) | on_grid
+    if find_likelihood(problem.likelihood).has_classes:
         # Two runs on the same test points are compared point by point.
         curves |= {"is_right": test.mean.argmax(axis=1) == problem.test_targets}
     if problem.test_inputs.shape[1] == 1:
@@ -72,7 +72,7 @@ def _metrics_of_draws(
 
 
 def _validation_accuracy(problem: Problem, validation: Predictive) -> Metrics:
-    if validation.pit is not None:
+    if not find_likelihood(problem.likelihood).has_classes:
         return {}
     return {"validation_accuracy": prediction.accuracy(validation.mean, problem.validation_targets)}
 
@@ -88,25 +88,39 @@ def predictive_of(problem: Problem, draws: np.ndarray, features: np.ndarray, tar
     )
 
 
-def reliability_of(problem: Problem, run: Predictive, targets: np.ndarray) -> calibration.Reliability:
-    """Confidence and accuracy, or nominal and observed coverage, of a predictive distribution."""
-    if run.pit is None:
+def reliability_of(problem: Problem, run: Predictive, targets: np.ndarray) -> calibration.Reliability | None:
+    """Confidence and accuracy, or nominal and observed coverage, of a predictive distribution.
+
+    A density has neither: nothing is predicted of one point that another of the same law could contradict.
+    """
+    if find_likelihood(problem.likelihood).has_classes:
         return calibration.class_reliability(run.mean, targets)
-    return calibration.coverage_reliability(run.pit)
+    return None if run.pit is None else calibration.coverage_reliability(run.pit)
 
 
-def _ece_by_chance(run: Predictive) -> float:
-    if run.pit is None:
+def _calibration(
+    problem: Problem, run: Predictive, targets: np.ndarray
+) -> tuple[Metrics, calibration.Reliability | None]:
+    curve = reliability_of(problem, run, targets)
+    if curve is None:
+        return {"ece": None, "confidence_gap": None}, None
+    return {"ece": calibration.ece(curve), "confidence_gap": calibration.confidence_gap(curve)}, curve
+
+
+def _ece_by_chance(problem: Problem, run: Predictive) -> float | None:
+    if find_likelihood(problem.likelihood).has_classes:
         return calibration.class_ece_by_chance(run.mean)
-    return calibration.coverage_ece_by_chance(len(run.pit))
+    return None if run.pit is None else calibration.coverage_ece_by_chance(len(run.pit))
 
 
-def _curve(name: str, curve: calibration.Reliability) -> Arrays:
-    return {f"{name}_{part}": array for part, array in vars(curve).items()}
+def _curve(name: str, curve: calibration.Reliability | None) -> Arrays:
+    return {} if curve is None else {f"{name}_{part}": array for part, array in vars(curve).items()}
 
 
 def _prediction(problem: Problem, test: Predictive) -> Metrics:
     nll = prediction.negative_log_likelihood(test.log_density)
+    if problem.is_normalised:
+        return {"nll": nll}
     if test.crps is not None:
         return {
             "nll": nll,
@@ -120,6 +134,22 @@ def _prediction(problem: Problem, test: Predictive) -> Metrics:
         "brier": prediction.brier(test.mean, problem.test_targets),
         "ece_equal_mass": calibration.ece(equal_mass),
     }
+
+
+def _on_grid(problem: Problem, draws: np.ndarray) -> Arrays:
+    """A density on its grid, beside the truth where it is known; of another problem nothing."""
+    if not problem.is_normalised:
+        return {}
+    found = predictive_of(problem, draws, problem.grid, np.zeros(len(problem.grid), np.float32))
+    arrays = {"inputs": problem.grid_inputs[:, 0], "mean": found.mean, "sd": found.sd, "truth": problem.truth}
+    return {f"grid_{name}": array for name, array in arrays.items() if len(array)}
+
+
+def _distance_from_truth(problem: Problem, on_grid: Arrays) -> Metrics:
+    """Total variation: half the mean of |p - truth| over the grid, whose cells are equal."""
+    if "grid_truth" not in on_grid:
+        return {}
+    return {"truth_error": float(np.abs(on_grid["grid_mean"] - on_grid["grid_truth"]).mean() / 2)}
 
 
 def _fidelity(

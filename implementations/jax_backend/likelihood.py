@@ -13,7 +13,7 @@ from jax import Array
 from implementations import proxies
 from implementations.kernel import Data
 from implementations.tasks.activations import find_activation
-from implementations.tasks.likelihoods import Functions, find_likelihood
+from implementations.tasks.likelihoods import Functions, find_likelihood, normaliser
 from implementations.tasks.problem import Layers, Model, split_parameters
 
 #: Points whose outputs stay in the processor's cache, from so many tiles on that it matters: all 55,000 points of mnist
@@ -38,7 +38,14 @@ def network_outputs(position: Array, features: Array, layers: Layers, activation
 
 def point_losses(position: Array, data: Data, model: Model) -> Array:
     """l_j = -log p(y_j | x_j, theta) up to a constant, for every point: (…, n)."""
-    return in_tiles(lambda tile: (_losses(position, tile, model), jnp.zeros(())), data)[0]
+    losses = in_tiles(lambda tile: (_losses(position, tile, model), jnp.zeros(())), data)[0]
+    return losses if model.grid is None else losses + normaliser.log_mean(grid_outputs(position, model))[..., None]
+
+
+def grid_outputs(position: Array, model: Model) -> Array:
+    """f (…, G) on the grid of a density, at parameter vectors (…, P)."""
+    assert model.grid is not None
+    return network_outputs(position, model.grid.like(position), model.layers, model.activation)[..., 0, :]
 
 
 def _losses(position: Array, data: Data, model: Model) -> Array:
@@ -97,6 +104,10 @@ def losses_and_gradient(position: Array, data: Data, weight: Array | float, mode
         return losses, back(jnp.ones_like(losses))[0]
 
     losses, gradient = in_tiles(of_tile, data)
+    if model.grid is not None:
+        shared, back = jax.vjp(lambda position: normaliser.log_mean(grid_outputs(position, model)), position)
+        losses = losses + shared[..., None]
+        gradient = gradient + losses.shape[-1] * back(jnp.ones_like(shared))[0]
     of_prior = jax.grad(lambda position: log_prior(position, model).sum())(position)
     return losses, weight / losses.shape[-1] * gradient - of_prior
 

@@ -13,6 +13,7 @@ from implementations.tasks import (
     adult,
     california,
     counts,
+    density,
     diamonds,
     digits,
     fashion,
@@ -25,6 +26,7 @@ from implementations.tasks import (
 )
 from implementations.tasks.features import with_features
 from implementations.tasks.likelihoods import find_likelihood
+from implementations.tasks.likelihoods.density import midpoints
 from implementations.tasks.problem import Problem, body_features
 from implementations.tasks.task import PRIOR_SCALE, PRIORS, Data, Points, Task
 
@@ -36,7 +38,7 @@ TASKS: dict[str, Task] = {
         *(linear, regression, california, diamonds),
         *(digits, mnist, mnist_conv, fashion),
         *(logistic, flights, adult),
-        counts,
+        *(counts, density),
     )
 }
 
@@ -139,6 +141,7 @@ def prepare(
         test_inputs=_plottable(data.test),
         body=body,
         activation=task.activation,
+        **_grid(task, body),
     )
     # The raw inputs of millions of points take as much memory as their features.
     del data
@@ -185,6 +188,15 @@ def _train(
     from implementations.tasks.network import train_network
 
     return train_network(task, points, seed, prior=prior, prior_scale=prior_scale, progress=progress)
+
+
+def _grid(task: Task, body: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
+    """Of a density: the features on its grid, and the truth there where it is known."""
+    if task.support is None:
+        return {}
+    inputs = midpoints(task.support)
+    truth = {} if task.truth is None else {"truth": task.truth(inputs)}
+    return {"grid": body_features(body, inputs, task.activation), "grid_inputs": inputs, **truth}
 
 
 def _plottable(points: Points) -> np.ndarray:

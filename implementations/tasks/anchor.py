@@ -28,7 +28,7 @@ import numpy as np
 from implementations.settings import MAX_FULL_CURVATURE
 from implementations.tasks.derivatives import hessian, loss_and_gradient
 from implementations.tasks.geometry import mean_curvature, prior_precision
-from implementations.tasks.likelihoods import find_likelihood
+from implementations.tasks.likelihoods import find_likelihood, normaliser
 from implementations.tasks.mode import find_mode
 from implementations.tasks.network_mode import find_network_mode
 from implementations.tasks.problem import Problem
@@ -121,7 +121,13 @@ def point_proxies(problem: Problem, anchor: Anchor, parameters: np.ndarray, indi
     outputs = problem.features[indices].astype(np.float64) @ step
     _, residuals = likelihood.loss_and_residuals(at_anchor, problem.targets[indices], problem.noise_sd)
     curved = likelihood.curvature_product(at_anchor, outputs, problem.noise_sd)
-    return np.sum((residuals + curved / 2) * outputs, axis=1)
+    proxies = np.sum((residuals + curved / 2) * outputs, axis=1)
+    if not problem.is_normalised:
+        return proxies
+    # The normaliser's own, the same of every point.
+    grid = problem.grid.astype(np.float64)
+    moves, shares = grid @ step[:, 0], normaliser.shares(grid @ anchor.position)
+    return proxies + moves @ (shares + normaliser.curvature_product(shares, moves) / 2)
 
 
 def proxy_sum(anchor: Anchor, parameters: np.ndarray) -> np.ndarray:

@@ -8,19 +8,30 @@ A product of the Hessian with a vector v is the derivative of these lines along 
 the rate R{.} when the weights W_l change at the rate V_l.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from implementations.tasks.activations import find_activation
-from implementations.tasks.likelihoods import find_likelihood
+from implementations.tasks.likelihoods import find_likelihood, normaliser
 from implementations.tasks.problem import CHUNK, Problem, split_parameters, with_bias
 
 #: Points at once where there are hidden layers, whose activations are held for all directions together.
 NETWORK_CHUNK = 2**12
 #: Columns of the Hessian that are worked out together: fewer calls, and some 20 MB of activations.
 NUM_DIRECTIONS = 32
+
+
+class Part(NamedTuple):
+    """Some points, or the grid of a density, with the sum of their losses as a function of their outputs (n, K)."""
+
+    features: np.ndarray
+    #: outputs -> the sum, and its derivatives by the outputs (n, K).
+    loss: Callable[[np.ndarray], tuple[float, np.ndarray]]
+    #: (outputs, u (…, n, K)) -> the second derivatives times u.
+    product: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Pass(NamedTuple):
@@ -36,17 +47,17 @@ def loss_and_gradient(problem: Problem, parameters: np.ndarray, weight: float) -
     """(w/N) sum_j l_j(theta), up to a constant, and its gradient (P,), in float64."""
     total, gradient = 0.0, np.zeros(problem.num_parameters)
     matrices = split_parameters(parameters.astype(np.float64), problem.layers)
-    for chunk in _chunks(problem):
-        loss, piece = _of_chunk(problem, matrices, chunk)
+    for part in _parts(problem):
+        loss, piece = _of_part(problem, matrices, part)
         total += loss
         gradient += piece
     scale = weight / problem.num_points
     return scale * total, scale * gradient
 
 
-def _of_chunk(problem: Problem, matrices: list[np.ndarray], chunk: slice) -> tuple[float, np.ndarray]:
-    """Sum and gradient of the losses of some points, whose activations are gone when it returns."""
-    done = _pass(problem, matrices, chunk)
+def _of_part(problem: Problem, matrices: list[np.ndarray], part: Part) -> tuple[float, np.ndarray]:
+    """Sum and gradient of the losses of a part, whose activations are gone when it returns."""
+    done = _pass(problem, matrices, part)
     pieces = [(hidden.T @ signals).ravel() for hidden, signals in zip(done.hidden, done.signals, strict=True)]
     return done.loss, np.concatenate(pieces)
 
@@ -56,35 +67,59 @@ def hessian(problem: Problem, parameters: np.ndarray, weight: float) -> np.ndarr
     size = problem.num_parameters
     matrices = split_parameters(parameters.astype(np.float64), problem.layers)
     total = np.zeros((size, size))
-    for chunk in _chunks(problem):
-        done = _pass(problem, matrices, chunk)
+    for part in _parts(problem):
+        done = _pass(problem, matrices, part)
         for first in range(0, size, NUM_DIRECTIONS):
             directions = np.eye(min(NUM_DIRECTIONS, size - first), size, first)
-            total[first : first + NUM_DIRECTIONS] += _products(problem, matrices, done, directions)
+            total[first : first + NUM_DIRECTIONS] += _products(problem, matrices, part, done, directions)
     total *= weight / problem.num_points
     # Symmetric but for rounding.
     return (total + total.T) / 2
 
 
-def _chunks(problem: Problem) -> Iterator[slice]:
-    return problem.chunks(CHUNK if len(problem.layers) == 1 else NETWORK_CHUNK)
+def _parts(problem: Problem) -> Iterator[Part]:
+    likelihood = find_likelihood(problem.likelihood)
+
+    def product(outputs: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        return likelihood.curvature_product(outputs, vectors, problem.noise_sd)
+
+    def loss(targets: np.ndarray, outputs: np.ndarray) -> tuple[float, np.ndarray]:
+        return likelihood.loss_and_residuals(outputs, targets, problem.noise_sd)
+
+    for chunk in problem.chunks(CHUNK if len(problem.layers) == 1 else NETWORK_CHUNK):
+        yield Part(problem.features[chunk].astype(np.float64), partial(loss, problem.targets[chunk]), product)
+    if problem.is_normalised:
+        yield Part(problem.grid.astype(np.float64), *_normaliser(problem.num_points))
 
 
-def _pass(problem: Problem, matrices: list[np.ndarray], chunk: slice) -> Pass:
-    hidden, form = [problem.features[chunk].astype(np.float64)], find_activation(problem.activation)
+def _normaliser(times: int) -> tuple[Callable[..., tuple[float, np.ndarray]], Callable[..., np.ndarray]]:
+    """So many times the normaliser of a density, of its outputs (G, 1) on the grid."""
+
+    def loss(outputs: np.ndarray) -> tuple[float, np.ndarray]:
+        return times * float(normaliser.log_mean(outputs[:, 0])), times * normaliser.shares(outputs[:, 0])[:, None]
+
+    def product(outputs: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        return times * normaliser.curvature_product(normaliser.shares(outputs[:, 0]), vectors[..., 0])[..., None]
+
+    return loss, product
+
+
+def _pass(problem: Problem, matrices: list[np.ndarray], part: Part) -> Pass:
+    hidden, form = [part.features], find_activation(problem.activation)
     for matrix in matrices[:-1]:
         hidden.append(with_bias(form.values(hidden[-1] @ matrix)))
     outputs = hidden[-1] @ matrices[-1]
-    likelihood = find_likelihood(problem.likelihood)
-    loss, residuals = likelihood.loss_and_residuals(outputs, problem.targets[chunk], problem.noise_sd)
+    loss, residuals = part.loss(outputs)
     signals = [residuals]
     for matrix, activations in zip(matrices[:0:-1], hidden[:0:-1], strict=True):
         signals.append(form.slopes(activations[:, 1:]) * (signals[-1] @ matrix[1:].T))
     return Pass(hidden, outputs, signals[::-1], loss)
 
 
-def _products(problem: Problem, matrices: list[np.ndarray], done: Pass, directions: np.ndarray) -> np.ndarray:
-    """Products (k, P) of the Hessian of the sum of some points' losses with directions (k, P)."""
+def _products(
+    problem: Problem, matrices: list[np.ndarray], part: Part, done: Pass, directions: np.ndarray
+) -> np.ndarray:
+    """Products (k, P) of the Hessian of the sum of a part's losses with directions (k, P)."""
     rates, form = split_parameters(directions, problem.layers), find_activation(problem.activation)
     # Forward: R{a_l} = R{h_{l-1}} W_l + h_{l-1} V_l, R{h} = s' R{a}.
     of_inputs, of_hidden = [done.hidden[0] @ rates[0]], [np.zeros((1, 1, done.hidden[0].shape[1]))]
@@ -92,8 +127,7 @@ def _products(problem: Problem, matrices: list[np.ndarray], done: Pass, directio
         of_hidden.append(form.slopes(activations[:, 1:]) * of_inputs[-1])
         of_inputs.append(of_hidden[-1] @ matrix[1:] + activations @ rate)
     # Backward: R{s_L} = H R{f}; then the product rule through s' (s W^T).
-    likelihood = find_likelihood(problem.likelihood)
-    of_signals = [likelihood.curvature_product(done.outputs, of_inputs[-1], problem.noise_sd)]
+    of_signals = [part.product(done.outputs, of_inputs[-1])]
     for layer in range(len(matrices) - 1, 0, -1):
         activations = done.hidden[layer][:, 1:]
         back = done.signals[layer] @ matrices[layer][1:].T

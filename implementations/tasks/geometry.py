@@ -1,14 +1,14 @@
 """Curvature of a problem's target at its MAP: preconditioners and start points."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.settings import MAX_FULL_CURVATURE, PRECONDITIONERS
 from implementations.tasks.activations import find_activation
-from implementations.tasks.likelihoods import find_likelihood
-from implementations.tasks.problem import Problem, split_parameters, with_bias
+from implementations.tasks.likelihoods import find_likelihood, normaliser
+from implementations.tasks.problem import Problem, network_outputs, split_parameters, with_bias
 
 #: Start points are this much wider than the posterior, so that chains which agree have forgotten where they began.
 START_SPREAD = 2.0
@@ -69,21 +69,36 @@ def mean_curvature(problem: Problem, parameters: np.ndarray) -> np.ndarray:
     layer's input with the signal that reaches its output, so the block of two layers is one matrix product over j.
     """
     is_full = problem.num_parameters <= MAX_FULL_CURVATURE
+    if problem.is_normalised:
+        return _normaliser_curvature(problem, parameters.astype(np.float64), is_full)
     # A quadratic loss keeps to the general sum: its last digits are in the results on file.
-    is_quadratic = find_likelihood(problem.likelihood).is_quadratic
-    if problem.num_outputs == 1 and not is_quadratic and len(problem.layers) == 1 and is_full:
+    likelihood = find_likelihood(problem.likelihood)
+    if problem.num_outputs == 1 and not likelihood.is_quadratic and len(problem.layers) == 1 and is_full:
         return _one_output_curvature(problem, parameters.astype(np.float64))
     total = np.zeros((problem.num_parameters,) * (2 if is_full else 1))
     # A thousand points at a time keep the products of two layers' inputs below some 50 MB.
     for start in range(0, problem.num_points, 1000):
         features = problem.features[start : start + 1000].astype(np.float64)
-        layers = list(_layer_signals(problem, parameters.astype(np.float64), features))
+        layers = list(_layer_signals(problem, parameters.astype(np.float64), features, likelihood.curvature_root))
         if is_full:
             total += np.block([[_curvature_block(*one, *other) for other in layers] for one in layers])
         else:
             squares = [np.square(hidden).T @ np.square(signals).sum(axis=-1) for hidden, signals in layers]
             total += np.concatenate([square.ravel() for square in squares])
     return total / problem.num_points
+
+
+def _normaliser_curvature(problem: Problem, parameters: np.ndarray, is_full: bool) -> np.ndarray:
+    """Of a density: the covariance of the rows J_g = df_g / dtheta on the grid, each with the share p_g of its cell.
+
+    The points' own losses, -f_j, bend by the network alone, which the Gauss-Newton Hessian leaves out.
+    """
+    layers = _layer_signals(problem, parameters, problem.grid.astype(np.float64), lambda f, _: np.ones((*f.shape, 1)))
+    rows = np.concatenate([np.einsum("nr,nc->nrc", h, s[:, :, 0]).reshape(len(h), -1) for h, s in layers], axis=1)
+    outputs = network_outputs(parameters, problem.grid.astype(np.float64), problem.layers, problem.activation)
+    shares = normaliser.shares(outputs[:, 0])
+    centred = np.sqrt(shares)[:, None] * (rows - shares @ rows)
+    return centred.T @ centred if is_full else np.square(centred).sum(axis=0)
 
 
 def _one_output_curvature(problem: Problem, parameters: np.ndarray) -> np.ndarray:
@@ -109,14 +124,17 @@ def _curvature_block(
 
 
 def _layer_signals(
-    problem: Problem, parameters: np.ndarray, features: np.ndarray
+    problem: Problem, parameters: np.ndarray, features: np.ndarray, root: Callable[[np.ndarray, float], np.ndarray]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Per layer its input (n, rows) and the signals S^T df/d(its output) (n, columns, outputs), first to last."""
+    """Per layer its input (n, rows) and the signals S^T df/d(its output) (n, columns, outputs), first to last.
+
+    ``root`` gives S of outputs.
+    """
     matrices, form = split_parameters(parameters, problem.layers), find_activation(problem.activation)
     hidden = [features]
     for matrix in matrices[:-1]:
         hidden.append(with_bias(form.values(hidden[-1] @ matrix)))
-    signals = [find_likelihood(problem.likelihood).curvature_root(hidden[-1] @ matrices[-1], problem.noise_sd)]
+    signals = [root(hidden[-1] @ matrices[-1], problem.noise_sd)]
     for matrix, activations in zip(matrices[:0:-1], hidden[:0:-1], strict=True):
         # Back through the weights (not the bias, whose input is the constant 1) and through the activation.
         slope = form.slopes(activations[:, 1:])

@@ -200,6 +200,8 @@ def log_likelihood_of(problem: Problem, weight: float | Array, points: Points) -
             return softplus - targets * outputs[0]
         if problem.likelihood == "poisson":
             return jnp.exp(outputs[0]) - targets * outputs[0]
+        if problem.likelihood == "density":
+            return -outputs[0]
         chosen = jnp.take_along_axis(outputs, targets[None], axis=0)[0]
         return jax.nn.logsumexp(outputs, axis=0) - chosen
 
@@ -210,7 +212,17 @@ def log_likelihood_of(problem: Problem, weight: float | Array, points: Points) -
         def add(total: tuple[Array, Array], part: Points) -> tuple[Any, Any]:
             return jax.tree.map(jnp.subtract, total, jax.value_and_grad(slice_loss)(parameters, *part)), None
 
-        return jax.lax.scan(add, (jnp.zeros(()), jnp.zeros_like(parameters)), points)[0]
+        start = jnp.zeros(()), jnp.zeros_like(parameters)
+        if problem.likelihood == "density":
+            start = jax.tree.map(jnp.negative, jax.value_and_grad(normaliser)(parameters))
+        return jax.lax.scan(add, start, points)[0]
+
+    def normaliser(parameters: Array) -> Array:
+        """w times the logarithm of the mean of exp(f) on the grid of a density, which all points share."""
+        *hidden_layers, last = split_parameters(parameters, problem.layers)
+        grid = jnp.asarray(problem.grid.T, parameters.dtype)
+        outputs = (last.T @ inputs_of_last(problem, hidden_layers, grid))[0]
+        return weight * (jax.nn.logsumexp(outputs) - jnp.log(len(outputs)))
 
     @jax.custom_vjp
     def log_likelihood(parameters: Array) -> Array:

@@ -11,7 +11,8 @@ from torch.nn import functional
 from tqdm import tqdm
 
 from implementations.tasks.activations import find_activation
-from implementations.tasks.likelihoods import find_likelihood
+from implementations.tasks.likelihoods import find_likelihood, normaliser
+from implementations.tasks.likelihoods.density import midpoints
 from implementations.tasks.task import Points, Task, Training
 from implementations.torch_backend.likelihood import FUNCTIONS
 
@@ -30,11 +31,14 @@ def train_network(
         random = torch.Generator().manual_seed(seed)
         weights = _initial_weights(task, training, random)
         inputs, targets = torch.from_numpy(points.inputs), torch.from_numpy(points.targets)
+        grid = None if task.support is None else torch.from_numpy(midpoints(task.support))
         optimizer = torch.optim.Adam(weights, lr=training.learning_rate)
         for _ in _shown(training.num_epochs, f"training the network of {task.name}, seed {seed}", progress):
             for batch in _batches(len(inputs), training.batch_size, random):
                 optimizer.zero_grad()
                 loss = _point_losses(task, _outputs(task, weights, inputs[batch]), targets[batch]).mean()
+                if grid is not None:
+                    loss = loss + normaliser.log_mean(_outputs(task, weights, grid)[:, 0])
                 loss = loss + _negative_log_prior(weights, prior, prior_scale) / len(inputs)
                 loss.backward()
                 optimizer.step()

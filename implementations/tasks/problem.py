@@ -11,15 +11,16 @@ before its last layer makes ``h_{L-1}`` the features and ``W_L`` the parameters;
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from array_api_compat import array_namespace, device
 
 from implementations.infrastructure.files import Damaged, read_npz, write_npz
 from implementations.tasks.activations import find_activation
-from implementations.tasks.likelihoods import find_likelihood
+from implementations.tasks.likelihoods import find_likelihood, normaliser
 
 Layers = tuple[tuple[int, int], ...]
 
@@ -28,8 +29,22 @@ CHUNK = 2**16
 
 
 @dataclass(frozen=True)
+class Grid:
+    """The rows (G, inputs + 1) float32 on which a density is normalised, compared by what is in them."""
+
+    content: bytes
+    num_columns: int
+
+    def like(self, array: Any) -> Any:
+        """The rows as an array of the same library, precision and device."""
+        rows = np.frombuffer(self.content, np.float32).reshape(-1, self.num_columns)
+        # A copy: torch shares no memory that it may not write to.
+        return array_namespace(array).asarray(rows.copy(), dtype=array.dtype, device=device(array))
+
+
+@dataclass(frozen=True)
 class Model:
-    """What compiled code depends on: the form of a problem's model, and no data."""
+    """What compiled code depends on: the form of a problem's model, and no data but the grid of a density."""
 
     likelihood: str
     noise_sd: float
@@ -38,6 +53,7 @@ class Model:
     layers: Layers
     num_points: int
     activation: str = "tanh"
+    grid: Grid | None = None
 
     @property
     def num_features(self) -> int:
@@ -87,6 +103,11 @@ class Problem:
     body: tuple[np.ndarray, ...] = ()
     #: What stands between layers, a name of implementations.tasks.activations.
     activation: str = "tanh"
+    #: Of a density: features (G, inputs + 1) float32 on the grid that it is normalised on, the raw inputs (G, 1) there,
+    #: and the density (G,) that the data were drawn from, where it is known. Otherwise empty.
+    grid: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
+    grid_inputs: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
+    truth: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
 
     @classmethod
     def of(
@@ -132,7 +153,13 @@ class Problem:
     @property
     def model(self) -> Model:
         names = ("likelihood", "noise_sd", "prior", "prior_scale", "layers", "num_points", "activation")
-        return Model(**{name: getattr(self, name) for name in names})
+        grid = Grid(self.grid.tobytes(), self.grid.shape[1]) if self.is_normalised else None
+        return Model(**{name: getattr(self, name) for name in names}, grid=grid)
+
+    @property
+    def is_normalised(self) -> bool:
+        """Is there a normaliser, worked out on ``grid``?"""
+        return len(self.grid) > 0
 
     @property
     def num_points(self) -> int:
@@ -147,8 +174,12 @@ class Problem:
         return self.model.num_outputs
 
     def outputs(self, parameters: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """f at ``features`` (n, inputs + 1) for parameter vectors (…, P): (…, n, outputs)."""
-        return network_outputs(parameters, features, self.layers, self.activation)
+        """f at ``features`` (n, inputs + 1) for parameter vectors (…, P): (…, n, outputs); of a density its log."""
+        outputs = network_outputs(parameters, features, self.layers, self.activation)
+        if not self.is_normalised:
+            return outputs
+        on_grid = network_outputs(parameters, self.grid.astype(features.dtype), self.layers, self.activation)
+        return outputs - normaliser.log_mean(on_grid[..., 0])[..., None, None]
 
     def chunks(self, size: int = CHUNK) -> Iterator[slice]:
         """The training points, so many at a time."""
@@ -162,13 +193,12 @@ class Problem:
         if self.activation != "tanh":
             # What was there before there were others keeps its checksum.
             digest.update(self.activation.encode())
+        digest.update(np.ascontiguousarray(self.grid).data)
         names = ("task", "stochastic", "prior", "prior_scale")
         return {name: getattr(self, name) for name in names} | {"problem_sha256": digest.hexdigest()}
 
     def save(self, path: Path) -> None:
-        arrays: dict[str, Any] = {
-            field.name: getattr(self, field.name) for field in fields(self) if field.name != "body"
-        }
+        arrays: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "body"}
         for number, matrix in enumerate(self.body):
             arrays[f"body_{number}"] = matrix
         # Raw images are mostly zeros; features are not, and compressing them would only cost time.

@@ -102,6 +102,10 @@ class Task:
     #: A network of any library, in place of the suite's own: fits or loads it, for a seed, and gives what maps inputs
     #: to features. It is run once (implementations.tasks.features); ``layers`` then has the stochastic one alone.
     features: Callable[[Points, int], Body] | None = None
+    #: Of a density: the interval that it is on, and, where it is known, the density that the data are drawn from at
+    #: inputs (n, 1), relative to the uniform one: (n,).
+    support: tuple[float, float] | None = None
+    truth: Callable[[np.ndarray], np.ndarray] | None = None
     #: Files that ``features`` reads, such as weights: with another content they make other features.
     files: tuple[Path, ...] = ()
 
@@ -116,6 +120,10 @@ class Task:
                 raise SettingError(f"layers = {self.layers}: after {outputs} outputs a layer has {outputs + 1} rows")
         if likelihood.num_outputs not in (None, self.layers[-1][1]):
             raise SettingError(f"layers = {self.layers}: a {self.likelihood} likelihood has one output")
+        if likelihood.is_normalised != (self.support is not None):
+            raise SettingError(f"support = {self.support}: a density has one, and nothing else does")
+        if self.support and (self.features or self.layers[0][0] != 2 or not self.support[0] < self.support[1]):
+            raise SettingError("a density has one input, from support[0] to support[1], and no features of its own")
         if self.features and (self.training or self.draw or len(self.layers) != 1):
             raise SettingError("with features there is one layer, (features + 1, outputs), no training and no draw")
         if not self.features and len(self.layers) > 1 and self.training is None:

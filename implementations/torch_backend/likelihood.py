@@ -12,7 +12,7 @@ from torch import Tensor
 from implementations import proxies
 from implementations.kernel import Data
 from implementations.tasks.activations import find_activation
-from implementations.tasks.likelihoods import Functions, find_likelihood
+from implementations.tasks.likelihoods import Functions, find_likelihood, normaliser
 from implementations.tasks.problem import Layers, Model, split_parameters
 
 
@@ -30,7 +30,13 @@ def point_losses(position: Tensor, data: Data, model: Model) -> Tensor:
     """l_j = -log p(y_j | x_j, theta) up to a constant, for every point: (…, n)."""
     outputs = network_outputs(position, data.features, model.layers, model.activation)
     losses: Tensor = find_likelihood(model.likelihood).losses(outputs, data.targets, model.noise_sd, FUNCTIONS)
-    return losses
+    return losses if model.grid is None else losses + normaliser.log_mean(grid_outputs(position, model))[..., None]
+
+
+def grid_outputs(position: Tensor, model: Model) -> Tensor:
+    """f (…, G) on the grid of a density, at parameter vectors (…, P)."""
+    assert model.grid is not None
+    return network_outputs(position, model.grid.like(position), model.layers, model.activation)[..., 0, :]
 
 
 def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:

@@ -186,5 +186,8 @@ def _log_files(client: "MlflowClient", run_id: str, entry: Entry, diagrams: Diag
             # A task out of somebody's file is in no table; of a regression there are errors, of classes an accuracy.
             likelihood = "categorical" if any(name.endswith("accuracy") for name in entry.metrics) else "gaussian"
             path, colour = Path(scratch, "reliability.png"), facts_of(entry.params["method"]).colour
-            diagrams.draw(read_npz(curves), likelihood, path, entry.name, colour)
+            arrays = read_npz(curves)
+            # A density has none.
+            if "test_counts" in arrays:
+                diagrams.draw(arrays, likelihood, path, entry.name, colour)
         client.log_artifacts(run_id, scratch)

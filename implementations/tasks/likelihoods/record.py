@@ -66,3 +66,6 @@ class Likelihood:
     variance: Callable[[np.ndarray, float], np.ndarray | float]
     #: Is the loss its own second-order polynomial, with noise_sd as its scale?
     is_quadratic: bool = False
+    #: Do all losses share a normaliser, worked out on a grid (implementations.tasks.likelihoods.normaliser)? What
+    #: stands above is then of the rest of the loss.
+    is_normalised: bool = False
