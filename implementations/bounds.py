@@ -27,7 +27,7 @@ POWERS = {None: 1, "first": 2, "second": 3}
 
 def slope(model: Model, order: str | None) -> float | None:
     """kappa of an order; None where the derivative has no bound."""
-    if len(model.layers) > 1:
+    if not model.is_linear:
         return None
     return find_likelihood(model.likelihood).derivative_bounds(model.noise_sd)[POWERS[order] - 1]
 

@@ -80,7 +80,7 @@ class ModelTarget:
         return gradient
 
     def remainders(self, position: Array, data: Data, anchor: kernel.Anchor, order: str) -> Array:
-        if len(self.model.layers) > 1:
+        if not self.model.is_linear:
             return network_proxies.remainders(position, data, anchor, self.model, order)
         # f(theta) - f(t) as one product: a difference of two outputs would lose digits.
         left = self.likelihood.remainders(position - anchor.position, data, self.model, order)
@@ -101,7 +101,7 @@ class ModelTarget:
         gradient = of_prior + proxies.proxy_gradient(position, anchor, order)
         if data is None:
             return gradient
-        if len(self.model.layers) > 1:
+        if not self.model.is_linear:
             by_parameter = self.likelihood.gradient_of(
                 lambda place: network_proxies.remainders(place, data, anchor, self.model, order), position
             )
@@ -192,10 +192,15 @@ def anchor_of(problem: Problem, card: Card, settings: Settings) -> Anchor | None
     """The anchor of a run whose method needs one, and does not do without (proxy = none). Raises Skipped."""
     if "anchor" not in card.needs or dict(settings.own).get("proxy") == "none":
         return None
-    if problem.prior == "laplace" and (len(problem.layers) > 1 or problem.num_parameters > MAX_FULL_CURVATURE):
+    if problem.prior == "laplace" and (not problem.is_linear or problem.num_parameters > MAX_FULL_CURVATURE):
         raise Skipped(
             f"{card.name} is not applicable to several stochastic layers, or more than {MAX_FULL_CURVATURE} parameters,"
             " under a laplace prior: its kinks hide the mode"
+        )
+    if problem.network and "proxy" in card.settings:
+        raise Skipped(
+            f"{card.name} is not applicable to the network {problem.network.name!r}: control variates are written for "
+            "layers with tanh or relu between them"
         )
     return anchor_at(problem, settings.target_weight(problem.num_points))
 
@@ -219,7 +224,7 @@ def bounds_of(problem: Problem, card: Card, settings: Settings) -> kernel.Bounds
     if bounds.slope(problem.model, None if proxy == "none" else proxy) is None:
         raise Skipped(
             f"{card.name} is not applicable to {problem.task!r} with proxy {proxy}: a loss has no known bound for "
-            f"{'several stochastic layers' if len(problem.layers) > 1 else f'the {problem.likelihood} likelihood'}"
+            f"{'several stochastic layers' if not problem.is_linear else f'the {problem.likelihood} likelihood'}"
         )
     lengths = np.concatenate(
         [np.linalg.norm(problem.features[chunk].astype(np.float64), axis=1) for chunk in problem.chunks()]

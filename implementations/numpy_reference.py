@@ -15,7 +15,7 @@ from implementations.metropolis import Metropolis
 from implementations.settings import Settings
 from implementations.tasks.anchor import Anchor, point_proxies, proxy_gradient, proxy_sum
 from implementations.tasks.likelihoods import find_likelihood
-from implementations.tasks.problem import Problem, network_outputs, split_parameters, with_bias
+from implementations.tasks.problem import Problem, split_parameters, with_bias
 
 
 class Noise(NamedTuple):
@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
 
 def point_losses(position: np.ndarray, problem: Problem, indices: np.ndarray) -> np.ndarray:
     """l_j = -log p(y_j | x_j, theta) up to a constant, for the points ``indices``."""
-    outputs = network_outputs(position, problem.features[indices].astype(float), problem.layers, problem.activation)
+    outputs = problem.network_outputs(position, problem.features[indices].astype(float))
     targets = problem.targets[indices]
     if problem.likelihood == "gaussian":
         return 0.5 * ((targets - outputs[:, 0]) / problem.noise_sd) ** 2
@@ -48,7 +48,7 @@ def point_losses(position: np.ndarray, problem: Problem, indices: np.ndarray) ->
     if problem.likelihood == "poisson":
         return np.asarray(np.exp(outputs[:, 0]) - targets * outputs[:, 0])
     if problem.likelihood == "density":
-        on_grid = network_outputs(position, problem.grid.astype(float), problem.layers, problem.activation)
+        on_grid = problem.network_outputs(position, problem.grid.astype(float))
         return np.asarray(np.log(np.mean(np.exp(on_grid))) - outputs[:, 0])
     return np.asarray(logsumexp(outputs, axis=1) - outputs[np.arange(len(targets)), targets])
 

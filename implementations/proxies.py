@@ -20,7 +20,7 @@ ORDERS = {
 
 def num_columns(model: Model) -> int:
     """Numbers that are kept of every point at the anchor: its predictions, or none; of networks none."""
-    if len(model.layers) > 1:
+    if not model.is_linear:
         return 0
     return find_likelihood(model.likelihood).num_kept(model.num_outputs)
 

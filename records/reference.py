@@ -102,7 +102,7 @@ def reference(
     if has_closed_form(problem):
         answer = _closed_form(problem, weight, seed)
     else:
-        is_layer = len(problem.layers) == 1
+        is_layer = problem.is_linear
         usual = LENGTH_OF_LAYER if is_layer else LENGTH_OF_NETWORK
         length = usual[0] if num_warmup is None else num_warmup, usual[1] if num_draws is None else num_draws
         weighted = _weighted(problem, weight, seed) if is_layer else None
@@ -142,7 +142,7 @@ def _gold_standard(
     # jax and blackjax take seconds to import, which the closed form does not need.
     from implementations.tasks import gold_standard, network_gold_standard
 
-    is_layer = len(problem.layers) == 1
+    is_layer = problem.is_linear
     sample = gold_standard.sample if is_layer else network_gold_standard.sample
     run = sample(problem, weight, seed=seed, chains=chains, num_warmup=num_warmup, num_draws=num_draws)
     probes = np.linspace(0, len(problem.test_targets) - 1, NUM_PROBES).astype(int)

@@ -36,6 +36,14 @@ def network_outputs(position: Array, features: Array, layers: Layers, activation
     return hidden
 
 
+def model_outputs(position: Array, features: Array, model: Model) -> Array:
+    """The same of any model."""
+    if model.network:
+        outputs: Array = model.network(position, features).swapaxes(-1, -2)
+        return outputs
+    return network_outputs(position, features, model.layers, model.activation)
+
+
 def point_losses(position: Array, data: Data, model: Model) -> Array:
     """l_j = -log p(y_j | x_j, theta) up to a constant, for every point: (…, n)."""
     losses = in_tiles(lambda tile: (_losses(position, tile, model), jnp.zeros(())), data)[0]
@@ -45,11 +53,11 @@ def point_losses(position: Array, data: Data, model: Model) -> Array:
 def grid_outputs(position: Array, model: Model) -> Array:
     """f (…, G) on the grid of a density, at parameter vectors (…, P)."""
     assert model.grid is not None
-    return network_outputs(position, model.grid.like(position), model.layers, model.activation)[..., 0, :]
+    return model_outputs(position, model.grid.like(position), model)[..., 0, :]
 
 
 def _losses(position: Array, data: Data, model: Model) -> Array:
-    outputs = network_outputs(position, data.features, model.layers, model.activation)
+    outputs = model_outputs(position, data.features, model)
     return find_likelihood(model.likelihood).losses(outputs, data.targets, model.noise_sd, FUNCTIONS)
 
 

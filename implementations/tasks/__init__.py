@@ -8,7 +8,7 @@ import numpy as np
 
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.permutation import LARGEST_DOMAIN
-from implementations.plugins import is_reference, load
+from implementations.plugins import absolute, checksum, is_reference, load
 from implementations.tasks import (
     adult,
     california,
@@ -27,6 +27,7 @@ from implementations.tasks import (
 from implementations.tasks.features import with_features
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.likelihoods.density import midpoints
+from implementations.tasks.networks import Network
 from implementations.tasks.problem import Problem, body_features
 from implementations.tasks.task import PRIOR_SCALE, PRIORS, Data, Points, Task
 
@@ -141,6 +142,7 @@ def prepare(
         test_inputs=_plottable(data.test),
         body=body,
         activation=task.activation,
+        network=own_network(task, name),
         **_grid(task, body),
     )
     # The raw inputs of millions of points take as much memory as their features.
@@ -154,7 +156,7 @@ def at_mode(problem: P, progress: bool = False) -> P:
     from implementations.tasks.geometry import mean_curvature
     from implementations.tasks.mode import find_mode
 
-    if len(problem.layers) == 1:
+    if problem.is_linear:
         # Training stops near the mode; what is compared with chains has to be at it.
         problem = replace(problem, map=find_mode(problem, problem.num_points, progress).astype(np.float32))
     return replace(problem, curvature=mean_curvature(problem, problem.map))
@@ -174,7 +176,7 @@ def _check_targets(task: Task, data: Data) -> None:
     likelihood = find_likelihood(task.likelihood)
     for part, points in vars(data).items():
         try:
-            likelihood.check_targets(points.targets, task.layers[-1][1])
+            likelihood.check_targets(points.targets, task.num_outputs)
         except SettingError as error:
             raise SettingError(f"{task.name}, the {part} points: {error}") from None
 
@@ -188,6 +190,14 @@ def _train(
     from implementations.tasks.network import train_network
 
     return train_network(task, points, seed, prior=prior, prior_scale=prior_scale, progress=progress)
+
+
+def own_network(task: Task, reference: str) -> Network | None:
+    """The network of a task's own, if it has one, with where it is found again."""
+    if task.network is None:
+        return None
+    source = absolute(reference, Path()) if is_reference(reference) else reference
+    return replace(task.network, source=source, checksum=(checksum(source) if is_reference(source) else None) or "")
 
 
 def _grid(task: Task, body: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:

@@ -56,7 +56,7 @@ class Anchor:
 def find_anchor(problem: Problem, weight: float, position: np.ndarray | None = None, progress: bool = False) -> Anchor:
     """The anchor at the mode of U_w, or at a ``position`` (P,): right anywhere, useful near the mode alone."""
     started = time.process_time()
-    is_network, is_full = len(problem.layers) > 1, problem.num_parameters <= MAX_FULL_CURVATURE
+    is_network, is_full = not problem.is_linear, problem.num_parameters <= MAX_FULL_CURVATURE
     if position is None:
         search = find_mode if is_full and not is_network else find_network_mode
         position = search(problem, weight, progress)
@@ -108,7 +108,7 @@ def distance_from_mode(problem: Problem, anchor: Anchor) -> float:
 def at_anchor(problem: Problem, anchor: Anchor) -> np.ndarray:
     """What the samplers keep of every point at the anchor (N, columns): its predictions, or nothing."""
     likelihood = find_likelihood(problem.likelihood)
-    if len(problem.layers) > 1 or not likelihood.num_kept(problem.num_outputs):
+    if not problem.is_linear or not likelihood.num_kept(problem.num_outputs):
         return anchor.outputs[:, :0]
     return likelihood.predictions(anchor.outputs.copy())
 

@@ -46,18 +46,22 @@ class Pass(NamedTuple):
 def loss_and_gradient(problem: Problem, parameters: np.ndarray, weight: float) -> tuple[float, np.ndarray]:
     """(w/N) sum_j l_j(theta), up to a constant, and its gradient (P,), in float64."""
     total, gradient = 0.0, np.zeros(problem.num_parameters)
-    matrices = split_parameters(parameters.astype(np.float64), problem.layers)
+    parameters = parameters.astype(np.float64)
     for part in _parts(problem):
-        loss, piece = _of_part(problem, matrices, part)
+        loss, piece = _of_part(problem, parameters, part)
         total += loss
         gradient += piece
     scale = weight / problem.num_points
     return scale * total, scale * gradient
 
 
-def _of_part(problem: Problem, matrices: list[np.ndarray], part: Part) -> tuple[float, np.ndarray]:
+def _of_part(problem: Problem, parameters: np.ndarray, part: Part) -> tuple[float, np.ndarray]:
     """Sum and gradient of the losses of a part, whose activations are gone when it returns."""
-    done = _pass(problem, matrices, part)
+    if problem.network:
+        from implementations.tasks import autodiff
+
+        return autodiff.loss_and_gradient(problem.network, parameters, part)
+    done = _pass(problem, split_parameters(parameters, problem.layers), part)
     pieces = [(hidden.T @ signals).ravel() for hidden, signals in zip(done.hidden, done.signals, strict=True)]
     return done.loss, np.concatenate(pieces)
 
@@ -65,16 +69,25 @@ def _of_part(problem: Problem, matrices: list[np.ndarray], part: Part) -> tuple[
 def hessian(problem: Problem, parameters: np.ndarray, weight: float) -> np.ndarray:
     """Second derivatives (P, P) of (w/N) sum_j l_j, by products with the unit vectors."""
     size = problem.num_parameters
-    matrices = split_parameters(parameters.astype(np.float64), problem.layers)
     total = np.zeros((size, size))
     for part in _parts(problem):
-        done = _pass(problem, matrices, part)
+        products = _products_with(problem, parameters.astype(np.float64), part)
         for first in range(0, size, NUM_DIRECTIONS):
             directions = np.eye(min(NUM_DIRECTIONS, size - first), size, first)
-            total[first : first + NUM_DIRECTIONS] += _products(problem, matrices, part, done, directions)
+            total[first : first + NUM_DIRECTIONS] += products(directions)
     total *= weight / problem.num_points
     # Symmetric but for rounding.
     return (total + total.T) / 2
+
+
+def _products_with(problem: Problem, parameters: np.ndarray, part: Part) -> Callable[[np.ndarray], np.ndarray]:
+    """Directions (k, P) -> products (k, P) with the Hessian of the sum of a part's losses."""
+    if problem.network:
+        from implementations.tasks import autodiff
+
+        return partial(autodiff.products, problem.network, parameters, part)
+    matrices = split_parameters(parameters, problem.layers)
+    return partial(_products, problem, matrices, part, _pass(problem, matrices, part))
 
 
 def _parts(problem: Problem) -> Iterator[Part]:
@@ -86,7 +99,7 @@ def _parts(problem: Problem) -> Iterator[Part]:
     def loss(targets: np.ndarray, outputs: np.ndarray) -> tuple[float, np.ndarray]:
         return likelihood.loss_and_residuals(outputs, targets, problem.noise_sd)
 
-    for chunk in problem.chunks(CHUNK if len(problem.layers) == 1 else NETWORK_CHUNK):
+    for chunk in problem.chunks(CHUNK if problem.is_linear else NETWORK_CHUNK):
         yield Part(problem.features[chunk].astype(np.float64), partial(loss, problem.targets[chunk]), product)
     if problem.is_normalised:
         yield Part(problem.grid.astype(np.float64), *_normaliser(problem.num_points))

@@ -20,7 +20,7 @@ class Gaussian:
 def has_closed_form(problem: Problem) -> bool:
     """One stochastic layer, a Gaussian likelihood and a Gaussian prior."""
     is_quadratic = find_likelihood(problem.likelihood).is_quadratic and problem.prior == "gaussian"
-    return len(problem.layers) == 1 and is_quadratic
+    return problem.is_linear and is_quadratic
 
 
 def gaussian_posterior(problem: Problem, weight: float) -> Gaussian:

@@ -8,7 +8,7 @@ from implementations.infrastructure.errors import SettingError, unknown
 from implementations.settings import MAX_FULL_CURVATURE, PRECONDITIONERS
 from implementations.tasks.activations import find_activation
 from implementations.tasks.likelihoods import find_likelihood, normaliser
-from implementations.tasks.problem import Problem, network_outputs, split_parameters, with_bias
+from implementations.tasks.problem import Problem, split_parameters, with_bias
 
 #: Start points are this much wider than the posterior, so that chains which agree have forgotten where they began.
 START_SPREAD = 2.0
@@ -71,9 +71,11 @@ def mean_curvature(problem: Problem, parameters: np.ndarray) -> np.ndarray:
     is_full = problem.num_parameters <= MAX_FULL_CURVATURE
     if problem.is_normalised:
         return _normaliser_curvature(problem, parameters.astype(np.float64), is_full)
+    if problem.network:
+        return _network_curvature(problem, parameters.astype(np.float64), is_full)
     # A quadratic loss keeps to the general sum: its last digits are in the results on file.
     likelihood = find_likelihood(problem.likelihood)
-    if problem.num_outputs == 1 and not likelihood.is_quadratic and len(problem.layers) == 1 and is_full:
+    if problem.num_outputs == 1 and not likelihood.is_quadratic and problem.is_linear and is_full:
         return _one_output_curvature(problem, parameters.astype(np.float64))
     total = np.zeros((problem.num_parameters,) * (2 if is_full else 1))
     # A thousand points at a time keep the products of two layers' inputs below some 50 MB.
@@ -93,12 +95,33 @@ def _normaliser_curvature(problem: Problem, parameters: np.ndarray, is_full: boo
 
     The points' own losses, -f_j, bend by the network alone, which the Gauss-Newton Hessian leaves out.
     """
-    layers = _layer_signals(problem, parameters, problem.grid.astype(np.float64), lambda f, _: np.ones((*f.shape, 1)))
-    rows = np.concatenate([np.einsum("nr,nc->nrc", h, s[:, :, 0]).reshape(len(h), -1) for h, s in layers], axis=1)
-    outputs = network_outputs(parameters, problem.grid.astype(np.float64), problem.layers, problem.activation)
-    shares = normaliser.shares(outputs[:, 0])
+    grid = problem.grid.astype(np.float64)
+    if problem.network:
+        from implementations.tasks import autodiff
+
+        rows = autodiff.jacobian(problem.network, parameters, grid)[1][:, 0]
+    else:
+        layers = _layer_signals(problem, parameters, grid, lambda outputs, _: np.ones((*outputs.shape, 1)))
+        pieces = [np.einsum("nr,nc->nrc", hidden, signals[:, :, 0]) for hidden, signals in layers]
+        rows = np.concatenate([piece.reshape(len(grid), -1) for piece in pieces], axis=1)
+    shares = normaliser.shares(problem.network_outputs(parameters, grid)[:, 0])
     centred = np.sqrt(shares)[:, None] * (rows - shares @ rows)
     return centred.T @ centred if is_full else np.square(centred).sum(axis=0)
+
+
+def _network_curvature(problem: Problem, parameters: np.ndarray, is_full: bool) -> np.ndarray:
+    """The same sum for anybody's network, whose J is found by automatic differentiation."""
+    from implementations.tasks import autodiff
+
+    assert problem.network is not None
+    root = find_likelihood(problem.likelihood).curvature_root
+    total = np.zeros((problem.num_parameters,) * (2 if is_full else 1))
+    for chunk in problem.chunks(max(1, autodiff.MAX_NUMBERS // (problem.num_parameters * problem.num_outputs))):
+        features = problem.features[chunk].astype(np.float64)
+        outputs, rows = autodiff.jacobian(problem.network, parameters, features)
+        signals = np.einsum("ncp,nck->nkp", rows, root(outputs, problem.noise_sd)).reshape(-1, problem.num_parameters)
+        total += signals.T @ signals if is_full else np.square(signals).sum(axis=0)
+    return total / problem.num_points
 
 
 def _one_output_curvature(problem: Problem, parameters: np.ndarray) -> np.ndarray:

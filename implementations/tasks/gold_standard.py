@@ -181,6 +181,16 @@ def inputs_of_last(problem: Problem, hidden_layers: list[Array], features: Array
     return hidden
 
 
+def outputs_of(problem: Problem, parameters: Array, features: Array) -> Array:
+    """f (outputs, points) at features (inputs + 1, points)."""
+    if problem.network:
+        # 0 where zeros fill a slice, whatever the network makes of them.
+        outputs: Array = problem.network(parameters, features.T).T * features[:1]
+        return outputs
+    *hidden_layers, last = split_parameters(parameters, problem.layers)
+    return last.T @ inputs_of_last(problem, hidden_layers, features)
+
+
 def log_likelihood_of(problem: Problem, weight: float | Array, points: Points) -> Callable[[Array], Array]:
     """theta -> -(w/N) sum_j l_j(theta), up to a constant; value and gradient come out of one pass over the data.
 
@@ -190,8 +200,7 @@ def log_likelihood_of(problem: Problem, weight: float | Array, points: Points) -
 
     def losses(parameters: Array, features: Array, targets: Array) -> Array:
         # Outputs by points: the long axis last is the faster layout.
-        *hidden_layers, last = split_parameters(parameters.astype(features.dtype), problem.layers)
-        outputs = last.T @ inputs_of_last(problem, hidden_layers, features)
+        outputs = outputs_of(problem, parameters.astype(features.dtype), features)
         if problem.likelihood == "gaussian":
             return jnp.square(outputs[0] - targets) / (2 * problem.noise_sd**2)
         if problem.likelihood == "bernoulli":
@@ -219,9 +228,7 @@ def log_likelihood_of(problem: Problem, weight: float | Array, points: Points) -
 
     def normaliser(parameters: Array) -> Array:
         """w times the logarithm of the mean of exp(f) on the grid of a density, which all points share."""
-        *hidden_layers, last = split_parameters(parameters, problem.layers)
-        grid = jnp.asarray(problem.grid.T, parameters.dtype)
-        outputs = (last.T @ inputs_of_last(problem, hidden_layers, grid))[0]
+        outputs = outputs_of(problem, parameters, jnp.asarray(problem.grid.T, parameters.dtype))[0]
         return weight * (jax.nn.logsumexp(outputs) - jnp.log(len(outputs)))
 
     @jax.custom_vjp

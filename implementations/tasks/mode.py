@@ -27,7 +27,7 @@ def find_mode(problem: Problem, weight: float, progress: bool = False) -> np.nda
     U_w is convex for one layer, and a step that would raise it is halved. A Gaussian likelihood needs one step.
     ``progress`` writes a line per step to stderr, where there are SHOW_FROM points or more.
     """
-    assert len(problem.layers) == 1, "several layers have many modes"
+    assert problem.is_linear, "several layers have many modes"
     start = time.perf_counter()
     parameters = problem.map.astype(np.float64)
     value, gradient = _target(problem, parameters, weight)

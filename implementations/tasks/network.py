@@ -29,7 +29,7 @@ def train_network(
     assert training is not None, f"{task.name} has no network"
     with _one_thread():
         random = torch.Generator().manual_seed(seed)
-        weights = _initial_weights(task, training, random)
+        weights = _initial_weights(task, training, random, seed)
         inputs, targets = torch.from_numpy(points.inputs), torch.from_numpy(points.targets)
         grid = None if task.support is None else torch.from_numpy(midpoints(task.support))
         optimizer = torch.optim.Adam(weights, lr=training.learning_rate)
@@ -45,7 +45,10 @@ def train_network(
     return tuple(weight.detach().numpy() for weight in weights)
 
 
-def _initial_weights(task: Task, training: Training, random: torch.Generator) -> list[Tensor]:
+def _initial_weights(task: Task, training: Training, random: torch.Generator, seed: int) -> list[Tensor]:
+    """Of each layer; of a network of the task's own one vector, from where that says."""
+    if task.network:
+        return [torch.from_numpy(task.network.start(seed)).requires_grad_()]
     weights = []
     for number, (rows, columns) in enumerate(task.layers):
         weight = torch.randn(rows, columns, generator=random)
@@ -60,6 +63,9 @@ def _initial_weights(task: Task, training: Training, random: torch.Generator) ->
 
 
 def _outputs(task: Task, weights: list[Tensor], inputs: Tensor) -> Tensor:
+    if task.network:
+        outputs: Tensor = task.network(weights[0], torch.cat([torch.ones_like(inputs[:, :1]), inputs], dim=1))
+        return outputs
     *hidden_weights, last = weights
     for weight in hidden_weights:
         inputs = find_activation(task.activation).values(weight[0] + inputs @ weight[1:])

@@ -42,7 +42,8 @@ MAX_FULL_MASS = 100
 def sample(problem: Problem, weight: float, *, seed: int, chains: int, num_warmup: int, num_draws: int) -> Chains:
     """Draws from the target of weight w, in double precision; step size and mass of each chain by its own warm-up."""
     with jax.enable_x64(True):
-        is_conjugate = problem.likelihood == problem.prior == "gaussian"
+        # Of anybody's own network nothing is known of a last layer.
+        is_conjugate = problem.likelihood == problem.prior == "gaussian" and problem.network is None
         num_sampled = problem.num_parameters - (math.prod(problem.layers[-1]) if is_conjugate else 0)
 
         @jax.jit

@@ -18,9 +18,11 @@ from typing import Any, Self
 import numpy as np
 from array_api_compat import array_namespace, device
 
+from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.files import Damaged, read_npz, write_npz
 from implementations.tasks.activations import find_activation
 from implementations.tasks.likelihoods import find_likelihood, normaliser
+from implementations.tasks.networks import Network
 
 Layers = tuple[tuple[int, int], ...]
 
@@ -54,19 +56,26 @@ class Model:
     num_points: int
     activation: str = "tanh"
     grid: Grid | None = None
+    #: In place of layers.
+    network: Network | None = None
 
     @property
     def num_features(self) -> int:
         """Columns of the data, that of the bias included."""
-        return self.layers[0][0]
+        return self.network.num_inputs + 1 if self.network else self.layers[0][0]
 
     @property
     def num_parameters(self) -> int:
-        return sum(rows * columns for rows, columns in self.layers)
+        return self.network.num_parameters if self.network else sum(rows * columns for rows, columns in self.layers)
 
     @property
     def num_outputs(self) -> int:
-        return self.layers[-1][1]
+        return self.network.num_outputs if self.network else self.layers[-1][1]
+
+    @property
+    def is_linear(self) -> bool:
+        """Are the outputs linear in the parameters? Then there is one mode, and proxies are in the outputs."""
+        return self.network is None and len(self.layers) == 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +117,8 @@ class Problem:
     grid: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
     grid_inputs: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
     truth: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
+    #: Anybody's own network in place of layers, which are then ().
+    network: Network | None = None
 
     @classmethod
     def of(
@@ -124,7 +135,7 @@ class Problem:
 
         ``given`` are other fields, such as ``noise_sd``. Its mode and curvature are found by ``tasks.at_mode``.
         """
-        record = find_likelihood(likelihood)
+        record, network = find_likelihood(likelihood), given.get("network")
         num_outputs = record.num_outputs or int(np.max(targets)) + 1
         nothing = features[:0], targets[:0]
         values: dict[str, Any] = {
@@ -136,8 +147,8 @@ class Problem:
                 "prior": "gaussian",
                 "prior_scale": 1.0,
             },
-            "layers": ((features.shape[1], num_outputs),),
-            "map": np.zeros(features.shape[1] * num_outputs, np.float32),
+            "layers": () if network else ((features.shape[1], num_outputs),),
+            "map": network.start(0) if network else np.zeros(features.shape[1] * num_outputs, np.float32),
             "curvature": np.zeros(0),
         }
         for name, part in (
@@ -152,9 +163,14 @@ class Problem:
 
     @property
     def model(self) -> Model:
-        names = ("likelihood", "noise_sd", "prior", "prior_scale", "layers", "num_points", "activation")
+        names = ("likelihood", "noise_sd", "prior", "prior_scale", "layers", "num_points", "activation", "network")
         grid = Grid(self.grid.tobytes(), self.grid.shape[1]) if self.is_normalised else None
         return Model(**{name: getattr(self, name) for name in names}, grid=grid)
+
+    @property
+    def is_linear(self) -> bool:
+        """Are the outputs linear in the parameters?"""
+        return self.model.is_linear
 
     @property
     def is_normalised(self) -> bool:
@@ -175,11 +191,18 @@ class Problem:
 
     def outputs(self, parameters: np.ndarray, features: np.ndarray) -> np.ndarray:
         """f at ``features`` (n, inputs + 1) for parameter vectors (…, P): (…, n, outputs); of a density its log."""
-        outputs = network_outputs(parameters, features, self.layers, self.activation)
+        outputs = self.network_outputs(parameters, features)
         if not self.is_normalised:
             return outputs
-        on_grid = network_outputs(parameters, self.grid.astype(features.dtype), self.layers, self.activation)
+        on_grid = self.network_outputs(parameters, self.grid.astype(features.dtype))
         return outputs - normaliser.log_mean(on_grid[..., 0])[..., None, None]
+
+    def network_outputs(self, parameters: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """The same before a density is normalised."""
+        if self.network:
+            outputs: np.ndarray = self.network(parameters, features)
+            return outputs
+        return network_outputs(parameters, features, self.layers, self.activation)
 
     def chunks(self, size: int = CHUNK) -> Iterator[slice]:
         """The training points, so many at a time."""
@@ -194,11 +217,18 @@ class Problem:
             # What was there before there were others keeps its checksum.
             digest.update(self.activation.encode())
         digest.update(np.ascontiguousarray(self.grid).data)
+        if self.network:
+            digest.update(f"{self.network.name} {self.network.checksum}".encode())
         names = ("task", "stochastic", "prior", "prior_scale")
         return {name: getattr(self, name) for name in names} | {"problem_sha256": digest.hexdigest()}
 
     def save(self, path: Path) -> None:
-        arrays: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "body"}
+        names = [one.name for one in fields(self) if one.name not in ("body", "network")]
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in names}
+        if self.network:
+            if not self.network.source:
+                raise SettingError(f"the network {self.network.name!r} belongs to no task that a file could name")
+            arrays |= {"network": self.network.source, "network_checksum": self.network.checksum}
         for number, matrix in enumerate(self.body):
             arrays[f"body_{number}"] = matrix
         # Raw images are mostly zeros; features are not, and compressing them would only cost time.
@@ -214,9 +244,25 @@ class Problem:
                 name: array.item() if array.ndim == 0 else array for name, array in arrays.items()
             }
             values["layers"] = tuple((int(rows), int(columns)) for rows, columns in arrays["layers"])
-            return cls(**values, body=body)
+            if network := values.pop("network", None):
+                network = _network_of(path, network, values.pop("network_checksum"))
+            return cls(**values, body=body, network=network)
+        except SettingError:
+            # Of the network's own file.
+            raise
         except (LookupError, TypeError, ValueError) as error:
             raise Damaged(f"{path} is damaged: not a problem ({error})") from None
+
+
+def _network_of(path: Path, source: str, checksum: str) -> Network:
+    """The network of a problem on file, which has to be the one that it was prepared with."""
+    # The tasks import this module.
+    from implementations.tasks import find_task, own_network
+
+    network = own_network(find_task(source), source)
+    if network is None or network.checksum != checksum:
+        raise SettingError(f"{source} has changed since {path} was made with its network; prepare the problem again")
+    return network
 
 
 def split_parameters(parameters: Any, layers: Layers) -> list[Any]:

@@ -13,6 +13,7 @@ from implementations.infrastructure.errors import SettingError, unknown
 from implementations.settings import Setting, Size
 from implementations.tasks.activations import find_activation
 from implementations.tasks.likelihoods import find_likelihood
+from implementations.tasks.networks import Network
 from implementations.tasks.problem import Layers
 
 STOCHASTIC = {
@@ -58,12 +59,12 @@ class Data:
 class Training:
     """How a network is trained: Adam on the negative log posterior, from Gaussian initial weights."""
 
-    #: Initial sd of the first layer's weights and biases; the later layers start with sd gain / sqrt(their
-    #: inputs), the gain being the activation's.
-    weight_sd: float
-    bias_sd: float
     learning_rate: float
     num_epochs: int
+    #: Initial sd of the first layer's weights and biases; the later layers start with sd gain / sqrt(their
+    #: inputs), the gain being the activation's. A network of the task's own knows where it starts.
+    weight_sd: float = 1.0
+    bias_sd: float = 1.0
     #: Points per step; None for all of them.
     batch_size: int | None = None
 
@@ -80,7 +81,7 @@ class Task:
     summary: str
     #: N, the number of training points.
     num_points: int
-    #: Shapes (inputs + 1, outputs) of the whole network's layers.
+    #: Shapes (inputs + 1, outputs) of the whole network's layers; () where ``network`` stands in their place.
     layers: Layers
     #: A name of implementations.tasks.likelihoods; ``noise_sd`` is that of ``gaussian``.
     likelihood: str
@@ -102,6 +103,8 @@ class Task:
     #: A network of any library, in place of the suite's own: fits or loads it, for a seed, and gives what maps inputs
     #: to features. It is run once (implementations.tasks.features); ``layers`` then has the stochastic one alone.
     features: Callable[[Points, int], Body] | None = None
+    #: A network of its own, all of whose parameters are sampled, in place of layers.
+    network: Network | None = None
     #: Of a density: the interval that it is on, and, where it is known, the density that the data are drawn from at
     #: inputs (n, 1), relative to the uniform one: (n,).
     support: tuple[float, float] | None = None
@@ -118,21 +121,35 @@ class Task:
         for (_, outputs), (inputs, _) in pairwise(self.layers):
             if inputs != outputs + 1:
                 raise SettingError(f"layers = {self.layers}: after {outputs} outputs a layer has {outputs + 1} rows")
-        if likelihood.num_outputs not in (None, self.layers[-1][1]):
-            raise SettingError(f"layers = {self.layers}: a {self.likelihood} likelihood has one output")
+        if bool(self.network) == bool(self.layers) or (self.network and (self.features or not self.training)):
+            raise SettingError("a task has layers; or layers=() and a network, with a training and without features")
+        if self.network:
+            self.network.check()
+        if likelihood.num_outputs not in (None, self.num_outputs):
+            raise SettingError(f"{self.num_outputs} outputs: a {self.likelihood} likelihood has one")
         if likelihood.is_normalised != (self.support is not None):
             raise SettingError(f"support = {self.support}: a density has one, and nothing else does")
-        if self.support and (self.features or self.layers[0][0] != 2 or not self.support[0] < self.support[1]):
+        if self.support and (self.features or self.num_inputs != 1 or not self.support[0] < self.support[1]):
             raise SettingError("a density has one input, from support[0] to support[1], and no features of its own")
         if self.features and (self.training or self.draw or len(self.layers) != 1):
             raise SettingError("with features there is one layer, (features + 1, outputs), no training and no draw")
         if not self.features and len(self.layers) > 1 and self.training is None:
             raise SettingError(f"{len(self.layers)} layers need a training")
 
+    @property
+    def num_inputs(self) -> int:
+        return self.network.num_inputs if self.network else self.layers[0][0] - 1
+
+    @property
+    def num_outputs(self) -> int:
+        return self.network.num_outputs if self.network else self.layers[-1][1]
+
     def check_stochastic(self, stochastic: str) -> None:
         """Can that part of its network be sampled? Raises SettingError."""
         if stochastic not in STOCHASTIC:
             raise SettingError(unknown("stochastic part", stochastic, STOCHASTIC))
+        if self.network and stochastic != "all":
+            raise SettingError(f"{self.name!r} has a network of its own, without a last layer: say stochastic = 'all'")
         if stochastic != "last" and len(self.layers) == 1:
             raise SettingError(f"{self.name!r} has one layer, so {stochastic!r} is 'last'; leave it out")
 
@@ -145,4 +162,6 @@ class Task:
 
     def num_parameters(self, stochastic: str = "last") -> int:
         """P, the number of stochastic parameters."""
+        if self.network:
+            return self.network.num_parameters
         return sum(rows * columns for rows, columns in self.stochastic_layers(stochastic))

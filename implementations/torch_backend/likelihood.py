@@ -26,9 +26,17 @@ def network_outputs(position: Tensor, features: Tensor, layers: Layers, activati
     return hidden
 
 
+def model_outputs(position: Tensor, features: Tensor, model: Model) -> Tensor:
+    """The same of any model."""
+    if model.network:
+        outputs: Tensor = model.network(position, features).swapaxes(-1, -2)
+        return outputs
+    return network_outputs(position, features, model.layers, model.activation)
+
+
 def point_losses(position: Tensor, data: Data, model: Model) -> Tensor:
     """l_j = -log p(y_j | x_j, theta) up to a constant, for every point: (…, n)."""
-    outputs = network_outputs(position, data.features, model.layers, model.activation)
+    outputs = model_outputs(position, data.features, model)
     losses: Tensor = find_likelihood(model.likelihood).losses(outputs, data.targets, model.noise_sd, FUNCTIONS)
     return losses if model.grid is None else losses + normaliser.log_mean(grid_outputs(position, model))[..., None]
 
@@ -36,7 +44,7 @@ def point_losses(position: Tensor, data: Data, model: Model) -> Tensor:
 def grid_outputs(position: Tensor, model: Model) -> Tensor:
     """f (…, G) on the grid of a density, at parameter vectors (…, P)."""
     assert model.grid is not None
-    return network_outputs(position, model.grid.like(position), model.layers, model.activation)[..., 0, :]
+    return model_outputs(position, model.grid.like(position), model)[..., 0, :]
 
 
 def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
