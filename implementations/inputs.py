@@ -209,8 +209,10 @@ def selection_of(problem: Problem, card: Card, settings: Settings) -> selection.
     """The slots of a run whose mini-batches do not draw all points alike. Raises Skipped."""
     if settings.shapes.get("selection", "uniform") == "uniform":
         return None
-    if len(problem.layers) > 1:
+    if not problem.is_linear:
         raise Skipped(f"{card.name} with selection = leverage is not applicable to several stochastic layers")
+    if problem.is_normalised:
+        raise Skipped(f"{card.name} with selection = leverage is not applicable to a density: all points tell the same")
     anchor = anchor_of(problem, card, settings)
     assert anchor is not None, "the setting belongs to methods with control variates"
     return selected_at(problem, anchor)

@@ -7,10 +7,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from implementations.infrastructure.errors import SettingError, unknown
-from implementations.infrastructure.files import Damaged
-from implementations.tasks.download import DataError
-from records.failures import Absent
-from reports.types import NothingToShow
 
 PROGRAM = "pbnn-bench"
 
@@ -47,7 +43,7 @@ COMMANDS = {
         "main",
     ),
     "compare": Command("two runs, or two studies, side by side", "compare out other_out", "pbnn_bench.runs", "compare"),
-    "plot": Command("the reliability diagram of a run", "plot out", "pbnn_bench.runs", "plot"),
+    "plot": Command("the reliability diagram of a run, or its density", "plot out", "pbnn_bench.runs", "plot"),
     "report": Command("the report of a study that has been run", "report smoke", "pbnn_bench.studies", "report"),
     "ui": Command("the tracked runs in MLflow's pages", "ui", "pbnn_bench.studies", "ui"),
     "completion": Command(
@@ -70,6 +66,16 @@ def usage() -> str:
     )
 
 
+def _mistakes() -> tuple[type[Exception], ...]:
+    """What is answered by one line. Imported once something has gone wrong: together they take a second."""
+    from implementations.infrastructure.files import Damaged
+    from implementations.tasks.download import DataError
+    from records.failures import Absent
+    from reports.types import NothingToShow
+
+    return SettingError, DataError, Damaged, Absent, NothingToShow, OSError
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the first word says; a mistake of the person who typed is one line."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -86,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read has seen enough, as with `| head`. Python would complain again when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (SettingError, DataError, Damaged, Absent, NothingToShow, OSError) as error:
+    except _mistakes() as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return code

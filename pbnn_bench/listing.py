@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 
-from implementations.__main__ import help_of
 from implementations.backends import BACKENDS
 from implementations.card import Card
 from implementations.infrastructure.errors import SettingError, unknown
@@ -13,8 +12,6 @@ from implementations.settings import Setting
 from implementations.tasks import TASKS, find_task
 from implementations.tasks.task import Task
 from pbnn_bench.studies import STUDIES, find_study
-from records.display import format_given
-from workflows.grid import describe, load_study
 from workflows.study_file import read_study
 
 Pair = tuple[str, str]
@@ -79,6 +76,9 @@ def _about(name: str) -> list[str]:
             if "not a Card" not in str(error):
                 raise
             return about_task(find_task(name), name)
+    # Imported where they are needed: `list` should answer at once.
+    from workflows.grid import describe, load_study
+
     studies = [path.stem for path in STUDIES.glob("*.yaml")]
     if name in studies or name.endswith((".yaml", ".yml")):
         return [describe(load_study(find_study(name)))]
@@ -87,6 +87,8 @@ def _about(name: str) -> list[str]:
 
 def about_method(card: Card, name: str) -> list[str]:
     """A method's card in words."""
+    from implementations.__main__ import help_of
+
     facts = {
         "what": card.summary,
         "from": card.reference,
@@ -109,6 +111,8 @@ def about_method(card: Card, name: str) -> list[str]:
 
 def default_of(setting: Setting) -> str:
     """The default in words; one that follows the number of parameters as its value for a hundred of them."""
+    from records.display import format_given
+
     if callable(setting.default):
         return f"{format_given(setting.default_for(100), 2)} at P=100"
     return setting.default if isinstance(setting.default, str) else format_given(setting.default)
@@ -116,10 +120,14 @@ def default_of(setting: Setting) -> str:
 
 def about_task(task: Task, name: str) -> list[str]:
     """A task in words."""
+    parameters = f"{task.num_parameters('all'):,} in all"
+    if not task.network:
+        parameters = f"{task.num_parameters():,} in the last layer, {parameters}"
+    words = f"--task {name}" + (" --stochastic all" if task.network else "")
     facts = {
         "what": task.summary,
         "training points": f"{task.num_points:,}" + (", or as many as num_points says" if task.resize else ""),
-        "parameters": f"{task.num_parameters():,} in the last layer, {task.num_parameters('all'):,} in all",
+        "parameters": parameters,
         "likelihood": task.likelihood,
         "data": "downloaded when first needed, and checked" if task.fetch else "made or bundled: no download",
     }
@@ -127,5 +135,5 @@ def about_task(task: Task, name: str) -> list[str]:
         f"{task.name}:",
         *_indented(facts.items(), 18),
         "",
-        f"  pbnn-bench sample --task {name} --method pbnn --out out",
+        f"  pbnn-bench sample {words} --method pbnn --out out",
     ]

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from implementations.infrastructure.errors import SettingError, unknown
 from pbnn_bench import packages
-from workflows.grid import describe, load_study
-from workflows.steps import report as report_step
 
 STUDIES = packages.folder() / "workflows" / "studies"
 
@@ -37,6 +35,9 @@ def run(argv: Sequence[str], program: str) -> int:
     parser.add_argument("--dry-run", "-n", action="store_true", help="check the study and say what would be run")
     parser.add_argument("--cores", default="all", help="processors to use (default: %(default)s)")
     arguments, others = parser.parse_known_args(argv)
+    # Each command imports what it needs: `list` reads this module too, and should take no seconds for it.
+    from workflows.grid import describe, load_study
+
     path = find_study(arguments.study)
     # Before Snakemake, which answers a file that it cannot read with a traceback.
     print(describe(load_study(path)), flush=True)
@@ -56,6 +57,9 @@ def report(argv: Sequence[str], program: str) -> int:
     parser.add_argument("study", metavar="STUDY", help="a study's name, or its file")
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of all results (%(default)s)")
     arguments = parser.parse_args(argv)
+    from workflows.grid import load_study
+    from workflows.steps import report as report_step
+
     path = find_study(arguments.study)
     folder = arguments.results / load_study(path).name
     if not (folder / "summary.csv").is_file():

@@ -59,7 +59,7 @@ def gaussian_at_mode(problem: Problem, weight: float) -> tuple[np.ndarray, np.nd
 
     The last one is kept: where importance sampling has given up, the chains begin from the same.
     """
-    assert len(problem.layers) == 1, "several layers have no known mode"
+    assert problem.is_linear, "several layers have no known mode"
     mode = find_mode(problem, weight)
     return mode, preconditioner_factor(replace(problem, curvature=mean_curvature(problem, mode)), weight, "full")
 

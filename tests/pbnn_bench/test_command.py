@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import pbnn_bench
 from implementations.methods import METHODS
 from implementations.tasks import TASKS
 from pbnn_bench import studies
@@ -51,6 +52,22 @@ def test_list_has_every_method_task_study_and_backend(capsys):
         assert f"  {name} " in text
     assert "  pbnn " not in printed(capsys, "list", "tasks")
     assert "no list 'metods'; did you mean 'methods'?" in refused(capsys, "list", "metods")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["list"]])
+def test_what_only_lists_names_imports_nothing_that_takes_long(words):
+    """Half a second instead of three: pandas, scipy and matplotlib are for those who draw or count."""
+    code = f"import sys; from pbnn_bench.command import main; main({words!r}); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout and not {"pandas", "scipy", "matplotlib", "torch", "jax"} & set(done.stderr.split())
+
+
+def test_every_public_name_is_there():
+    for name in pbnn_bench.__all__:
+        assert getattr(pbnn_bench, name).__name__ == name
+    assert set(pbnn_bench.__all__) == {name for names in pbnn_bench.HOMES.values() for name in names}
+    with pytest.raises(AttributeError, match="has no attribute 'Problm'"):
+        pbnn_bench.Problm  # noqa: B018
 
 
 @pytest.mark.parametrize("name", METHODS)
