@@ -27,6 +27,7 @@ NEEDS = {
     "all": "all points together",
     "rows": "rows to draw mini-batches from",
     "anchor": "the mode of its target, with gradient and curvature there",
+    "validation": "the validation points, for one number that is fitted to them",
     "bounds": "bounds on how much the loss of a point can change in a move",
 }
 #: The libraries that a method may run in.

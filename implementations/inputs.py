@@ -21,8 +21,9 @@ from implementations.schedule import cycle_steps
 from implementations.settings import MAX_FULL_CURVATURE, Settings
 from implementations.tasks.anchor import Anchor, at_anchor, distance_from_mode, find_anchor
 from implementations.tasks.geometry import preconditioner_factor, start_points
-from implementations.tasks.likelihoods import normaliser
+from implementations.tasks.likelihoods import find_likelihood, normaliser
 from implementations.tasks.problem import Model, Problem
+from implementations.tasks.temperature import fit_temperature
 
 #: An anchor that is farther from the mode, in standard deviations of the target, is warned of.
 FARTHEST_ANCHOR = 0.1
@@ -167,7 +168,7 @@ class Inputs:
         return values_of(self.problem, self.settings, self.anchor)
 
     def points(self) -> Points:
-        anchor = self.anchor
+        anchor = self._scaled() if "validation" in self.card.needs else self.anchor
         return Points(
             self.together(self.card.needs_all(self.settings)),
             self._rows("rows" in self.card.needs),
@@ -175,6 +176,12 @@ class Inputs:
             bounds_of(self.problem, self.card, self.settings),
             () if self.selection is None else kernel.Selection(self.selection.slots, self.selection.scales),
         )
+
+    def _scaled(self) -> Anchor:
+        """The anchor with the parameters that predict as those at the mode do at the best temperature."""
+        anchor = self.anchor
+        assert anchor is not None, "only what has a mode can be scaled"
+        return replace(anchor, position=anchor.position / fit_temperature(self.problem, anchor.position))
 
     def together(self, is_whole: bool) -> Data:
         """All points to evaluate together, or none."""
@@ -202,7 +209,18 @@ def anchor_of(problem: Problem, card: Card, settings: Settings) -> Anchor | None
             f"{card.name} is not applicable to the network {problem.network.name!r}: control variates are written for "
             "layers with tanh or relu between them"
         )
+    if "validation" in card.needs and (reason := _not_scaled(problem)):
+        raise Skipped(f"{card.name} is not applicable to {problem.task!r}: {reason}")
     return anchor_at(problem, settings.target_weight(problem.num_points))
+
+
+def _not_scaled(problem: Problem) -> str | None:
+    """Why no parameters predict as others do at a temperature."""
+    if not problem.is_linear:
+        return "of several stochastic layers no multiple of the parameters scales the outputs"
+    if not find_likelihood(problem.likelihood).has_classes:
+        return f"the outputs of a {problem.likelihood} likelihood are not scaled by a temperature"
+    return None if len(problem.validation_targets) else "it has no validation points"
 
 
 def selection_of(problem: Problem, card: Card, settings: Settings) -> selection.Selection | None:

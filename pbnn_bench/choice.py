@@ -15,10 +15,10 @@ import numpy as np
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.methods import find_method
 from implementations.sampling import sample
+from implementations.tasks.temperature import at_temperature, fit_temperature, has_temperature
 from metrics.convergence import convergence
 from pbnn_bench.problem import Prediction, Problem
 from pbnn_bench.scoring import Score, score
-from pbnn_bench.temperature import at_temperature, fit_temperature, has_temperature
 from records.display import format_number
 from records.setting import MAX_R_HAT
 

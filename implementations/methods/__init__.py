@@ -20,6 +20,7 @@ from implementations.methods import (
     pseudo_marginal,
     sghmc,
     sgnht,
+    temperature,
 )
 from implementations.plugins import is_reference, load
 from implementations.settings import SETTINGS, Setting, Settings, Sized
@@ -30,6 +31,7 @@ METHODS: dict[str, Card] = {
     for card in (
         *paper.ROWS,
         *control_variates.ROWS,
+        temperature.CARD,
         sghmc.CARD,
         sgnht.CARD,
         *cyclic.ROWS,

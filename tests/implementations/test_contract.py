@@ -42,7 +42,9 @@ every_card = pytest.mark.parametrize(
 
 
 def home(problem: Any, name: str, usual: str = "linear") -> Problem:
-    """The problem that a card is tried on: the usual one, or logistic regression where it asks for bounds on losses."""
+    """The problem that a card is tried on: the usual one, or logistic regression where that lacks bounds or classes."""
+    if "validation" in METHODS[name].needs:
+        return problem("logistic", num_points=200)
     has_bound = "bounds" not in METHODS[name].needs or "anchor" in METHODS[name].needs
     return problem(usual) if has_bound else problem("logistic", num_points=200)
 
@@ -245,7 +247,8 @@ def test_a_sweep_over_values_shares_its_compiled_code(problem, name):
         # Code that took another value for its own would run all the same.
         trails.append(found.draws.positions.tobytes())
         assert loops[-1] is loops[0] and loops[-1].compiled is loops[0].compiled is not None
-    assert len(set(trails[:3])) == 3
+    # Of one draw that is no chain the weight alone moves it.
+    assert len(set(trails[:3])) == (2 if name == "temperature" else 3)
     assert make_sampler(linear, name, "jax-cpu", chains=2).loop is not loops[0]
 
 

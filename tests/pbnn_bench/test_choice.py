@@ -11,9 +11,9 @@ from scipy.special import log_softmax
 from implementations.infrastructure.errors import SettingError
 from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import network_outputs
+from implementations.tasks.temperature import at_temperature, fit_temperature
 from pbnn_bench import Problem, choose_batch_size, sample, score
 from pbnn_bench.choice import default_sizes
-from pbnn_bench.temperature import at_temperature, fit_temperature
 
 #: Enough for the chains of these small problems.
 SHORT = {"num_steps": 2000, "num_warmup": 200}

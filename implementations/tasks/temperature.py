@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
-from scipy import optimize
 
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
@@ -29,9 +28,13 @@ def has_temperature(problem: Problem) -> bool:
     return likelihood.has_classes or likelihood.is_quadratic
 
 
-def fit_temperature(problem: Problem) -> float:
-    """T of the network at its mode."""
-    outputs = problem.outputs(problem.map.astype(np.float64), problem.validation_features)
+def fit_temperature(problem: Problem, position: np.ndarray | None = None) -> float:
+    """T of the network at its mode, or at another ``position`` (P,)."""
+    # Here, because every run imports this module.
+    from scipy import optimize
+
+    place = problem.map if position is None else position
+    outputs = problem.outputs(place.astype(np.float64), problem.validation_features)
     targets = problem.validation_targets
     if find_likelihood(problem.likelihood).is_quadratic:
         return float(np.sqrt(np.mean(np.square(targets - outputs[:, 0]))) / problem.noise_sd)
