@@ -196,8 +196,9 @@ def own_network(task: Task, reference: str) -> Network | None:
     """The network of a task's own, if it has one, with where it is found again."""
     if task.network is None:
         return None
-    source = absolute(reference, Path()) if is_reference(reference) else reference
-    return replace(task.network, source=source, checksum=(checksum(source) if is_reference(source) else None) or "")
+    named = reference if is_reference(reference) else f"{__name__}.{reference}:TASK"
+    source = absolute(named, Path())
+    return replace(task.network, source=source, checksum=checksum(source) or "")
 
 
 def _grid(task: Task, body: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:

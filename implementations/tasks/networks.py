@@ -43,8 +43,8 @@ class Network:
     outputs: Callable[[Mapping[str, Array], Array], Array]
     #: Parameters by name from which training starts.
     initial: Callable[[np.random.Generator], Mapping[str, np.ndarray]]
-    #: The task that it belongs to, where a problem on file finds it: a name, or ``path/to/file.py:TASK``; and the
-    #: SHA-256 of that file. Filled in by ``prepare``.
+    #: The task that it belongs to, where a problem on file finds it, as ``path/to/file.py:TASK``; and the SHA-256 of
+    #: that file. Filled in by ``prepare``.
     source: str = ""
     checksum: str = ""
 

@@ -11,13 +11,14 @@ before its last layer makes ``h_{L-1}`` the features and ``W_L`` the parameters;
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from array_api_compat import array_namespace, device
 
+from implementations import plugins
 from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.files import Damaged, read_npz, write_npz
 from implementations.tasks.activations import find_activation
@@ -256,13 +257,11 @@ class Problem:
 
 def _network_of(path: Path, source: str, checksum: str) -> Network:
     """The network of a problem on file, which has to be the one that it was prepared with."""
-    # The tasks import this module.
-    from implementations.tasks import find_task, own_network
-
-    network = own_network(find_task(source), source)
-    if network is None or network.checksum != checksum:
+    if plugins.checksum(source) != checksum:
         raise SettingError(f"{source} has changed since {path} was made with its network; prepare the problem again")
-    return network
+    # A task; their module imports this one.
+    task: Any = plugins.load(source, object)
+    return replace(task.network, source=source, checksum=checksum)
 
 
 def split_parameters(parameters: Any, layers: Layers) -> list[Any]:
