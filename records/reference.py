@@ -24,7 +24,7 @@ MAX_RHAT = 1.01
 #: The same of one by importance sampling whose weights have a heavier tail: above 1/2 their variance is infinite.
 MAX_PARETO_K = 0.5
 #: Warm-up and draws of each chain: around the known mode of one layer, and for a network, which has to find its own.
-LENGTH_OF_LAYER, LENGTH_OF_NETWORK = (100, 750), (200, 500)
+LENGTH_OF_LAYER, LENGTH_OF_NETWORK = (100, 750), (300, 1000)
 #: Draws kept on file, over all chains.
 MAX_DRAWS = 2000
 #: Test points whose predictions, with the log likelihood, are what R-hat and ESS are computed of.
@@ -154,7 +154,9 @@ def _gold_standard(
         reason += f"; {_levels(run)}"
     every = -(-chains * num_draws // MAX_DRAWS)
     mean, sd, mcse = _predictive(problem, run.draws)
-    sampler = "HMC with a split integrator, whitened" if is_layer else "NUTS, half of the chains from the prior"
+    sampler = (
+        "HMC with a split integrator, whitened" if is_layer else "HMC, tempered, half of the chains from the prior"
+    )
     answer = replace(
         _empty(problem, weight, seed),
         kind="gold_standard",

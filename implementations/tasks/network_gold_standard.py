@@ -1,13 +1,22 @@
-"""Gold standard for several stochastic layers: the no-U-turn sampler on all data, by blackjax.
+"""Gold standard for several stochastic layers: Hamiltonian Monte Carlo by blackjax, over a ladder of weights.
 
 Units of a hidden layer can be exchanged, and tanh turned over with the weights after it: the posterior has as many
 equal modes as there are ways to do so, and parameters of two chains cannot be compared. Predictions can, and are what
 it is judged by. Half of the chains begin around the trained weights, where samplers begin too, and half at draws of the
 prior: where all agree, the answer does not depend on that. Where they do not, it is kept and said.
 
-With a Gaussian likelihood and prior the last layer is Gaussian given the others. Chains then move in the others alone,
-with the last layer integrated out, and it is drawn from its own Gaussian afterwards: the directions that the data pin
-down most, along which trajectories would have to take small steps, are gone.
+With a Gaussian likelihood and prior three things make it cheap:
+
+- The last layer is Gaussian given the others. Chains move in the others alone, with the last layer integrated out, and
+  it is drawn from its own Gaussian afterwards: the directions that the data pin down most are gone.
+- What is left of the data are means of smooth functions over the points. With one input, Gauss quadrature gives them at
+  100 nodes (``Measure``): the log density of `regression` at w = N to 1e-5, and every draw is checked on all points.
+- A weight of thousands has modes that no chain leaves. So each chain is a ladder of chains at weights from 10, where
+  they go anywhere, to the one asked for, and neighbours exchange their places (replica exchange: Geyer 1991; odd and
+  even pairs by turns: Okabe et al. 2001). It keeps every target of the ladder.
+
+On `regression` at w = N ladders from both kinds of starts agree (seed 0: R-hat 1.008), but 185 of 4,000 trajectories
+diverged, so that this reference misses its gate and is marked. At w = 10 none did, and R-hat was 1.002.
 """
 
 import math
@@ -18,13 +27,13 @@ import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
+from blackjax.adaptation.step_size import dual_averaging_adaptation
 from jax import Array
 from jax.scipy.linalg import solve_triangular
 
 from implementations.tasks.geometry import start_points
 from implementations.tasks.gold_standard import (
     Chains,
-    Points,
     inputs_of_last,
     log_likelihood_of,
     log_prior,
@@ -32,60 +41,122 @@ from implementations.tasks.gold_standard import (
 )
 from implementations.tasks.problem import Problem, split_parameters
 
-#: Leapfrog steps of a trajectory at the most, 2^k - 1: a longer one would be nearer to an independent draw, and dearer.
-MAX_DOUBLINGS = 6
+#: Leapfrog steps of a trajectory. In short trials on `regression` at w = N, 10 and 20 mixed worse per gradient.
+NUM_STEPS = 32
+#: Steps are this share of their length at the least: trajectories of one length can come back to where they began.
+LEAST_SHARE = 0.6
 TARGET_ACCEPTANCE = 0.8
-#: A mass matrix of more parameters than these is diagonal: the warm-up's draws could not tell a full one.
-MAX_FULL_MASS = 100
+#: A chain at this weight goes anywhere by itself: from the prior and from the trained weights it is the same.
+LOWEST_WEIGHT = 10.0
+#: Of neighbours on the ladder, times the square root of the number of parameters. The log likelihood of a Gaussian
+#: target spreads as sqrt(P / 2), so that the share of exchanges is the same at every P: about 0.4.
+LOG_RATIO = 1.8
+#: Of the quadrature, and what the log density of a draw may be off by.
+NUM_NODES, NODE_TOLERANCE = 100, 0.01
+
+#: (theta, w) -> log density, up to a constant.
+LogDensity = Callable[[Array, Array], Array]
 
 
 def sample(problem: Problem, weight: float, *, seed: int, chains: int, num_warmup: int, num_draws: int) -> Chains:
-    """Draws from the target of weight w, in double precision; step size and mass of each chain by its own warm-up."""
+    """Draws from the target of weight w, in double precision; each rung's step size is found in the warm-up."""
     with jax.enable_x64(True):
         # Of anybody's own network nothing is known of a last layer.
         is_conjugate = problem.likelihood == problem.prior == "gaussian" and problem.network is None
         num_sampled = problem.num_parameters - (math.prod(problem.layers[-1]) if is_conjugate else 0)
+        # Other likelihoods have no ladder: each of its rungs would read all points for every gradient.
+        weights = jnp.asarray(ladder(weight, problem.num_parameters) if is_conjugate else [weight])
+        whole = Measure.of(problem)
+        nodes = whole.at_nodes() if problem.features.shape[1] == 2 else whole
 
         @jax.jit
-        def run(key: Array, starts: Array, points: Points) -> tuple[Array, ...]:
-            log_likelihood = log_likelihood_of(problem, weight, points)
+        def run(key: Array, starts: Array, nodes: Measure, whole: Measure) -> tuple[Array, ...]:
+            log_likelihood = log_likelihood_of(problem, 1.0, slices(problem))
 
-            def log_density(parameters: Array) -> Array:
-                if is_conjugate:
-                    return (
-                        log_prior(problem, parameters) + LastLayer.of(problem, weight, parameters, points).log_evidence
-                    )
-                return log_prior(problem, parameters) + log_likelihood(parameters)
+            def evidence(parameters: Array, weight: float | Array, measure: Measure) -> Array:
+                return LastLayer.of(problem, weight, parameters, measure).log_evidence
 
-            chain = _chain(log_density, num_sampled, num_warmup, num_draws)
+            def log_density(parameters: Array, weight: Array) -> Array:
+                of_data = evidence(parameters, weight, nodes) if is_conjugate else weight * log_likelihood(parameters)
+                return log_prior(problem, parameters) + of_data
+
             key_chains, key_last = jax.random.split(key)
-            # One after the other: side by side, each draw would take as long as its longest trajectory.
-            draws, *seen = jax.lax.map(lambda one: chain(*one), (jax.random.split(key_chains, chains), starts))
+            draws, *seen = _sampler(log_density, weights, num_warmup, num_draws)(key_chains, starts)
             flat = draws.reshape(-1, num_sampled)
+            off = jnp.zeros(())
             if is_conjugate:
+                differences = jax.lax.map(lambda one: evidence(one, weight, nodes) - evidence(one, weight, whole), flat)
+                off = jnp.ptp(differences)
                 normals = jax.random.normal(key_last, (len(flat), problem.layers[-1][0]))
                 last = jax.lax.map(
-                    lambda one: LastLayer.of(problem, weight, one[0], points).draw(one[1]), (flat, normals)
+                    lambda one: LastLayer.of(problem, weight, one[0], whole).draw(one[1]), (flat, normals)
                 )
                 flat = jnp.concatenate([flat, last], axis=1)
-            found = flat.reshape(chains, num_draws, -1), jax.lax.map(log_likelihood, flat).reshape(chains, num_draws)
-            return *found, *seen
+            levels = weight * jax.lax.map(log_likelihood, flat)
+            return flat.reshape(chains, num_draws, -1), levels.reshape(chains, num_draws), off, *seen
 
         starts = jnp.asarray(starts_of(problem, weight, chains, seed)[:, :num_sampled])
-        draws, log_likelihood, is_divergent, acceptance, num_steps = run(jax.random.key(seed), starts, slices(problem))
+        draws, levels, off, is_divergent, acceptance = run(jax.random.key(seed), starts, nodes, whole)
+        if not off <= NODE_TOLERANCE:
+            raise FloatingPointError(
+                f"{NUM_NODES} nodes in place of the points of {problem.task!r} change the log density of draws by "
+                f"{float(off):.2g}, more than {NODE_TOLERANCE}"
+            )
         return Chains(
             draws=np.asarray(draws),
-            log_likelihood=np.asarray(log_likelihood),
+            log_likelihood=np.asarray(levels),
             num_divergences=int(is_divergent.sum()),
             acceptance=float(acceptance.mean()),
-            num_steps=round(float(num_steps.mean())),
+            num_steps=NUM_STEPS,
         )
+
+
+def ladder(weight: float, num_parameters: int) -> np.ndarray:
+    """Weights from LOWEST_WEIGHT to the one asked for, which is last; that alone where it is not above."""
+    count = math.ceil(max(math.log(weight / LOWEST_WEIGHT), 0) * math.sqrt(num_parameters) / LOG_RATIO)
+    return np.geomspace(LOWEST_WEIGHT, weight, count + 1) if count else np.array([weight])
+
+
+class Measure(NamedTuple):
+    """Points with shares that add up to 1: those of a problem, or fewer with the same means of smooth functions."""
+
+    features: Array  # (inputs + 1, points), ones first
+    targets: Array
+    shares: Array
+
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        """All points."""
+        shares = np.full(problem.num_points, 1 / problem.num_points)
+        return cls(*map(jnp.asarray, (problem.features.T.astype(float), problem.targets.astype(float), shares)))
+
+    def at_nodes(self, num_nodes: int = NUM_NODES) -> "Measure":
+        """Gauss quadrature of the points of one input: exact for polynomials of degree up to 2 num_nodes - 1.
+
+        Lanczos' recurrence on diag(x) from equal shares gives the orthonormal polynomials p_i of the points and the
+        tridiagonal matrix T of their products with x (Golub and Welsch 1969): nodes are its eigenvalues t_k, shares the
+        squares of the first components s_0k of its eigenvectors. A mean of y g(x) is that of the part of y that these
+        polynomials span, sum_i c_i p_i with c_i = mean of y p_i, and p_i(t_k) = s_ik / s_0k.
+        """
+        inputs, targets, roots = np.asarray(self.features[1]), np.asarray(self.targets), np.sqrt(self.shares)
+        basis = np.zeros((0, len(inputs)))
+        vector = np.asarray(roots)
+        # As many as there are different inputs span everything.
+        for _ in range(min(num_nodes, len(np.unique(inputs)))):
+            basis = np.concatenate([basis, vector[None] / np.linalg.norm(vector)])
+            vector = inputs * basis[-1]
+            # Twice, because rounding leaves a rest the first time.
+            for _ in range(2):
+                vector = vector - basis.T @ (basis @ vector)
+        nodes, eigenvectors = np.linalg.eigh(basis @ (inputs[:, None] * basis.T))
+        at_nodes = (basis @ (roots * targets)) @ eigenvectors / eigenvectors[0]
+        return Measure(*map(jnp.asarray, (np.stack([np.ones_like(nodes), nodes]), at_nodes, eigenvectors[0] ** 2)))
 
 
 class LastLayer(NamedTuple):
     """The last layer given the others, where it is conjugate: N(m, A^-1), with h_j its inputs [1, h] at point j.
 
-    A = I / s^2 + w / (N sigma^2) sum_j h_j h_j^T,   b = w / (N sigma^2) sum_j y_j h_j,   m = A^-1 b
+    A = I / s^2 + w / sigma^2 mean_j h_j h_j^T,   b = w / sigma^2 mean_j y_j h_j,   m = A^-1 b
     log of the likelihood integrated over it = b^T m / 2 - log |A| / 2, up to a constant
     """
 
@@ -93,17 +164,12 @@ class LastLayer(NamedTuple):
     whitened: Array  # R^-1 b
 
     @classmethod
-    def of(cls, problem: Problem, weight: float, parameters: Array, points: Points) -> Self:
+    def of(cls, problem: Problem, weight: float | Array, parameters: Array, points: Measure) -> Self:
         """Given the parameters of all layers before it."""
-        hidden_layers = split_parameters(parameters, problem.layers[:-1])
-        features, targets = points
-        hidden = jax.vmap(lambda part: inputs_of_last(problem, hidden_layers, part))(features)
-        scale = weight / (problem.num_points * problem.noise_sd**2)
-        precision = scale * jnp.einsum("spn,sqn->pq", hidden, hidden)
-        precision += jnp.eye(len(precision)) / problem.prior_scale**2
-        factor = jnp.linalg.cholesky(precision)
-        moment = scale * jnp.einsum("spn,sn->p", hidden, targets)
-        return cls(factor, solve_triangular(factor, moment, lower=True))
+        hidden = inputs_of_last(problem, split_parameters(parameters, problem.layers[:-1]), points.features)
+        weighed = weight / problem.noise_sd**2 * points.shares * hidden
+        factor = jnp.linalg.cholesky(weighed @ hidden.T + jnp.eye(len(hidden)) / problem.prior_scale**2)
+        return cls(factor, solve_triangular(factor, weighed @ points.targets, lower=True))
 
     @property
     def log_evidence(self) -> Array:
@@ -122,30 +188,65 @@ def starts_of(problem: Problem, weight: float, chains: int, seed: int) -> np.nda
     return np.concatenate([around[: chains // 2], draw(scale=problem.prior_scale, size=around.shape)[chains // 2 :]])
 
 
-def _chain(
-    log_density: Callable[[Array], Array], num_parameters: int, num_warmup: int, num_draws: int
+def _sampler(
+    log_density: LogDensity, weights: Array, num_warmup: int, num_draws: int
 ) -> Callable[[Array, Array], tuple[Array, ...]]:
-    """From a key and a start to the positions, divergences, acceptances and leapfrog steps of its draws."""
-    warmup = blackjax.window_adaptation(
-        blackjax.nuts,
-        log_density,
-        is_mass_matrix_diagonal=num_parameters > MAX_FULL_MASS,
-        target_acceptance_rate=TARGET_ACCEPTANCE,
-        # Its positions are not wanted, and would fill the memory.
-        adaptation_info_fn=lambda *_: None,
-        max_num_doublings=MAX_DOUBLINGS,
-    )
-    kernel = blackjax.nuts.build_kernel()
+    """From a key and starts (chains, P) to positions, divergences and acceptances (chains, draws) at the last rung."""
+    kernel = blackjax.hmc.build_kernel()
+    start_adaptation, adapt, final_step_size = dual_averaging_adaptation(TARGET_ACCEPTANCE)
 
-    def run(key: Array, start: Array) -> tuple[Array, ...]:
-        key_warmup, key_draws = jax.random.split(key)
-        (state, tuned), _ = warmup.run(key_warmup, start, num_warmup)
+    def trajectory(key: Array, position: Array, weight: Array, step_size: Array) -> tuple[Array, Array, Array]:
+        def at_weight(parameters: Array) -> Array:
+            return log_density(parameters, weight)
 
-        def draw(state: Any, key: Array) -> tuple[Any, tuple[Array, ...]]:
-            state, info = kernel(key, state, log_density, **tuned)
-            return state, (state.position, info.is_divergent, info.acceptance_rate, info.num_integration_steps)
+        key_share, key_kernel = jax.random.split(key)
+        share = jax.random.uniform(key_share, minval=LEAST_SHARE)
+        start = blackjax.hmc.init(position, at_weight)
+        unit_mass = jnp.ones_like(position)
+        state, info = kernel(key_kernel, start, at_weight, share * step_size, unit_mass, NUM_STEPS)
+        return state.position, info.is_divergent, info.acceptance_rate
 
-        found: tuple[Array, ...] = jax.lax.scan(draw, state, jax.random.split(key_draws, num_draws))[1]
-        return found
+    of_rungs = jax.vmap(trajectory)
+    of_chains = jax.vmap(of_rungs, in_axes=(0, 0, None, None))
+
+    def run(key: Array, starts: Array) -> tuple[Array, ...]:
+        shape = len(starts), len(weights)
+
+        def sweep(carry: tuple[Array, Any], inputs: tuple[Array, Array]) -> tuple[tuple[Array, Any], tuple[Array, ...]]:
+            (positions, adaptation), (key, number) = carry, inputs
+            is_warmup = number < num_warmup
+            key_moves, key_exchange = jax.random.split(key)
+            step_sizes = jnp.where(is_warmup, jnp.exp(adaptation.log_step_size), jax.vmap(final_step_size)(adaptation))
+            keys = jax.random.split(key_moves, shape)
+            positions, is_divergent, acceptance = of_chains(keys, positions, weights, step_sizes)
+            adapted = jax.vmap(adapt)(adaptation, acceptance.mean(axis=0))
+            adaptation = jax.tree.map(lambda new, old: jnp.where(is_warmup, new, old), adapted, adaptation)
+            positions = exchange(key_exchange, positions, log_density, weights, number % 2)
+            return (positions, adaptation), (positions[:, -1], is_divergent[:, -1], acceptance[:, -1])
+
+        positions = jnp.repeat(starts[:, None], len(weights), axis=1)
+        # Where it begins does not matter, but for the time to get there: widths fall as 1 / sqrt(w).
+        adaptation = jax.vmap(start_adaptation)(0.3 / jnp.sqrt(weights))
+        total = num_warmup + num_draws
+        seen = jax.lax.scan(sweep, (positions, adaptation), (jax.random.split(key, total), jnp.arange(total)))[1]
+        # The scan puts the draws first; everything else in the suite has the chains first.
+        return tuple(values[num_warmup:].swapaxes(0, 1) for values in seen)
 
     return run
+
+
+def exchange(key: Array, positions: Array, log_density: LogDensity, weights: Array, parity: Array) -> Array:
+    """Places (chains, rungs, P) after an exchange between rungs k and k + 1, for all k of one parity.
+
+    log A = log pi_k(theta_k+1) + log pi_k+1(theta_k) - log pi_k(theta_k) - log pi_k+1(theta_k+1)
+    """
+    at = jax.vmap(jax.vmap(log_density), in_axes=(0, None))
+    below, above = positions[:, :-1], positions[:, 1:]
+    crossed = at(above, weights[:-1]) + at(below, weights[1:])
+    log_accept = crossed - at(below, weights[:-1]) - at(above, weights[1:])
+    is_pair = jnp.arange(len(weights) - 1) % 2 == parity
+    is_exchanged = (jnp.log(jax.random.uniform(key, log_accept.shape)) < log_accept) & is_pair
+    goes_up = jnp.pad(is_exchanged, ((0, 0), (0, 1))).astype(int)
+    goes_down = jnp.pad(is_exchanged, ((0, 0), (1, 0))).astype(int)
+    comes_from = jnp.arange(len(weights)) + goes_up - goes_down
+    return jnp.take_along_axis(positions, comes_from[:, :, None], axis=1)

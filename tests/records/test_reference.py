@@ -57,10 +57,9 @@ def test_a_network_is_compared_by_its_predictions_alone(tiny_network, monkeypatc
     lengths: list[dict] = []
     answer = reference(tiny_network, 5.0)
     assert (answer.kind, answer.is_usable, answer.reason) == ("gold_standard", True, "")
-    assert (
-        "blackjax NUTS, half of the chains from the prior: 4 chains of 500 draws after 200, 31 steps" in answer.method
-    )
-    assert lengths[0] == {"seed": 0, "chains": 4, "num_warmup": 200, "num_draws": 500}
+    made = "blackjax HMC, tempered, half of the chains from the prior: 4 chains of 1000 draws after 300, 31 steps"
+    assert made in answer.method
+    assert lengths[0] == {"seed": 0, "chains": 4, "num_warmup": 300, "num_draws": 1000}
     assert answer.mean.size == answer.covariance.size == 0 and answer.draws.shape[1] == 7
     # By hand: f = b + v tanh(W x).
     hidden = np.tanh(tiny_network.test_features @ run.draws[..., :4].reshape(4, 500, 2, 2))

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from implementations.backends import use_one_thread
 from implementations.infrastructure.files import sha256_of
 from records.checksums import list_of, listed
 from records.failures import load_problem, reason_of, write_failure
@@ -24,6 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     with metered(arguments.results, "reference", str(arguments.out.parent)):
         hold(arguments.out.parent, is_patient=True)
+        # The workflow gives it one core; and small matrices handed from thread to thread have stopped for ever.
+        use_one_thread("jax-cpu")
         with listed(list_of(arguments.out), lambda: [arguments.out]):
             try:
                 problem, weight, seed = load_problem(arguments.problem), arguments.weight, arguments.seed
