@@ -1,7 +1,7 @@
 """Tuning on one budget for every method: ``step_size: ladder`` tries a ladder of steps by pilots of equal evaluations.
 
-Rungs are factors of 2 around the method's own default. Each gets the same number of evaluations of single points, and
-the step is the one with
+Rungs are factors of 2 around the method's own default, and beyond an end of the ladder as long as the best is there.
+Each gets the same number of evaluations of single points, and the step is the one with
 
     most effective draws of the slowest prediction per evaluation, among those whose temperature is within the bound.
 
@@ -10,12 +10,14 @@ any fixed c: an integral by parts. Of a Gaussian target it is the mean ratio of 
 method that is not exact raises it. It needs no reference, and a mini-batch that the chain has not seen estimates it
 without bias.
 
-Pilots have random numbers and start points of their own, fixed by the run's seed, and are thrown away.
+A step has to bear the starts of a run too, which are wider than the target: momentum has carried chains away from there
+that the pilots kept. Pilots have random numbers and start points of their own, fixed by the run's seed, and are thrown
+away.
 """
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,15 +28,19 @@ from implementations.card import Card
 from implementations.schedule import chunks, draw_steps
 from implementations.settings import Settings
 from implementations.tasks.derivatives import loss_and_gradient
-from implementations.tasks.geometry import start_points
+from implementations.tasks.geometry import START_SPREAD, start_points
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
 from implementations.tuning import Tuned, ladder, pilot_seed
 
 #: The budget: so many passes over the data by every chain, and on few data so many evaluations in all.
-NUM_PASSES, LEAST_BUDGET = 200, 4_000_000
+NUM_PASSES, LEAST_BUDGET = 200, 8_000_000
 #: Exponents of 2, the default first; where the budget does not reach for all, the first of them.
 RUNGS = (0, 1, -1, 2, -2, 3, -3)
+#: So many more where the best is at an end: defaults are further from the best of some methods than of others.
+MORE_RUNGS = 3
+#: Starts of a run are START_SPREAD times as wide as the target; a step has to bear some more than that.
+SPREAD_BORNE = 1.5 * START_SPREAD
 #: A rung of fewer steps tells nothing.
 LEAST_STEPS = 40
 #: More than these tell no more.
@@ -62,6 +68,8 @@ class Rung:
     temperature: float | None = None
     temperature_error: float = 0.0
     acceptance: float | None = None
+    #: Evaluations of a step of all chains.
+    cost: float = 0.0
 
     @property
     def is_within_bound(self) -> bool:
@@ -81,11 +89,9 @@ def climb(problem: Problem, card: Card, settings: Settings, backend: str, seed: 
     own_seed, budget = pilot_seed(seed), budget_of(problem, settings.chains)
     default = card.settings["step_size"].default_for(problem.num_parameters)
     pilot = Pilot(problem, card, replace(settings, step_size=default), backend, own_seed)
-    steps = [default * 2.0**exponent for exponent in RUNGS]
-    steps = [step for step in steps if step <= card.settings["step_size"].maximum]
-    rungs = pilot.rungs(steps, budget)
+    rungs = pilot.rungs(default, card.settings["step_size"].maximum, budget)
     if rungs:
-        best, warning = choose(rungs)
+        best, warning = pilot.bearable(rungs)
     else:
         best, warning = Rung(default), f"{budget} evaluations are too few for a ladder of steps; the default stays"
     return Tuned(
@@ -134,36 +140,57 @@ class Pilot:
     def num_evaluations(self) -> int:
         return self.num_likelihoods + self.num_gradients
 
-    def rungs(self, steps: Sequence[float], budget: int) -> list[Rung]:
-        """As many of the steps as there is budget for, each with the same share of it; none where that is one or none.
-
-        A step costs what the rungs below foretell: tests that ask for more data cost more at larger steps.
-        """
-        costs = [self._probed_cost()]
+    def rungs(self, default: float, maximum: float, budget: int) -> list[Rung]:
+        """By step; as many as there is budget for, each with the same share of it; none where that is one or none."""
+        cost = self._probed_cost()
         of_temperature = NUM_GRADIENTS * min(self.problem.num_points, GRADIENT_POINTS)
-        left = budget - self.num_evaluations
-        count = min(len(steps), int(left / (LEAST_STEPS * costs[0] + of_temperature)))
+        # Whether the best one bears the starts of a run is asked more than once only where it does not.
+        left = budget - self.num_evaluations - 2 * LEAST_STEPS * cost
+        steps = [default * 2.0**exponent for exponent in RUNGS if default * 2.0**exponent <= maximum]
+        count = min(len(steps) + MORE_RUNGS, int(left / (LEAST_STEPS * cost + of_temperature)))
+        if count < 2:
+            return []
+        share = left / count - of_temperature
         rungs: list[Rung] = []
-        for step_size in sorted(steps[:count]) if count > 1 else ():
-            foretold = costs[-1] * max(1.0, costs[-1] / costs[-2]) if len(costs) > 2 else costs[-1]
-            affordable = (left / count - of_temperature) / foretold
+        for step_size in sorted(steps[:count]):
+            affordable = share / (_foretold_cost(rungs) or cost)
             if affordable < LEAST_STEPS:
                 break
-            # Few lengths, so that seeds share compiled code.
-            num_steps = max(length for length in ladder(1, MOST_STEPS) if length <= affordable)
-            before = self.num_evaluations
-            draws, acceptance = self._run(step_size, num_steps)
-            costs.append(max(1.0, (self.num_evaluations - before) / num_steps))
-            rungs.append(self._rung(step_size, draws, acceptance, self.num_evaluations - before))
+            rungs.append(self._rung(step_size, affordable))
+        while 1 < len(rungs) < count:
+            best, affordable = choose(rungs)[0], share / _foretold_cost(rungs)
+            if best is rungs[-1] and 2 * best.step_size <= maximum and affordable >= LEAST_STEPS:
+                rungs.append(self._rung(2 * best.step_size, affordable))
+            elif best is rungs[0]:
+                rungs.insert(0, self._rung(best.step_size / 2, share / best.cost))
+            else:
+                break
         return rungs
 
-    def _rung(self, step_size: float, draws: np.ndarray, acceptance: float, num_evaluations: int) -> Rung:
+    def bearable(self, rungs: list[Rung]) -> tuple[Rung, str | None]:
+        """The best rung whose step also bears starts wider than a run's, or the smallest."""
+        best, warning = choose(rungs)
+        while len(rungs) > 1 and best.efficiency > 0 and not self._bears_wide_starts(best.step_size):
+            rungs = [rung for rung in rungs if rung.step_size < best.step_size] or rungs[:1]
+            best, warning = choose(rungs)
+        return best, warning
+
+    def _bears_wide_starts(self, step_size: float) -> bool:
+        return bool(np.isfinite(self._run(step_size, LEAST_STEPS, SPREAD_BORNE)[0]).all())
+
+    def _rung(self, step_size: float, affordable: float) -> Rung:
+        # Few lengths, so that seeds share compiled code.
+        num_steps = max(length for length in ladder(1, MOST_STEPS) if length <= affordable)
+        before = self.num_evaluations
+        draws, acceptance = self._run(step_size, num_steps)
+        cost = max(1, self.num_evaluations - before)
         if not np.isfinite(draws).all():
-            return Rung(step_size)
+            return Rung(step_size, cost=cost / num_steps)
         early, late = np.split(draws.astype(np.float64), [draws.shape[1] // 2], axis=1)
         # The dropped half has taken evaluations too, at every rung.
-        efficiency = slowest(predictions(self.problem, late)) / max(num_evaluations, 1)
-        return Rung(step_size, efficiency, *self._temperature(late, early.mean(axis=(0, 1))), acceptance)
+        efficiency = slowest(predictions(self.problem, late)) / cost
+        temperature = self._temperature(late, early.mean(axis=(0, 1)))
+        return Rung(step_size, efficiency, *temperature, acceptance, cost / num_steps)
 
     def _probed_cost(self) -> float:
         """Evaluations of a step of all chains at the default step size, by the code that the run itself will need."""
@@ -171,24 +198,24 @@ class Pilot:
         self._advance(sampler, self._started(sampler), NUM_PROBED)
         return max(1.0, self.num_evaluations / NUM_PROBED)
 
-    def _run(self, step_size: float, num_steps: int) -> tuple[np.ndarray, float]:
-        """Draws (chains, draws, P) of chains that begin as wide as the target, and their acceptance."""
+    def _run(self, step_size: float, num_steps: int, spread: float = 1.0) -> tuple[np.ndarray, float]:
+        """Draws (chains, draws, P) of chains that begin so many times as wide as the target, and their acceptance."""
         thin = max(1, num_steps // NUM_DRAWS)
         own = tuple((name, 1 if name == "num_cycles" else value) for name, value in self.settings.own)
         length = num_steps - num_steps % thin
         settings = replace(self.settings, num_steps=length, num_warmup=0, thin=thin, own=own)
         sampler = build_sampler(self.backend, self.problem, self.card, settings).at_step_size(step_size)
-        carry, parts = self._started(sampler), []
+        carry, parts = self._started(sampler, spread), []
         for chunk in chunks(settings):
             carry, draws = self._advance(sampler, carry, chunk.num_steps)
             parts.append(draws)
         positions = np.concatenate([part.positions for part in parts], axis=1)[:, draw_steps(settings)[1]]
         return positions, float(np.mean(np.concatenate([part.acceptance for part in parts], axis=1)))
 
-    def _started(self, sampler: Sampler) -> Any:
+    def _started(self, sampler: Sampler, spread: float = 1.0) -> Any:
         """A carry of chains that begin as wide as the target: pilots are too short to forget a wider start."""
         weight, chains = self.settings.target_weight(self.problem.num_points), self.settings.chains
-        carry = sampler.start(start_points(self.problem, weight, chains, self.seed, spread=1.0), self.seed)
+        carry = sampler.start(start_points(self.problem, weight, chains, self.seed, spread), self.seed)
         started, cpu_started = time.perf_counter(), time.process_time()
         sampler.compile(carry)
         self.compile_seconds += time.perf_counter() - started
@@ -223,6 +250,13 @@ class Pilot:
             some = replace(problem, features=problem.features[points], targets=problem.targets[points])
             of_prior = np.sign(draw) / scale if problem.prior == "laplace" else draw / scale**2
             yield draw, loss_and_gradient(some, draw, weight)[1] + of_prior
+
+
+def _foretold_cost(rungs: list[Rung]) -> float:
+    """Of a step twice as large as the last: tests that ask for data ask for more then, as the rungs below show."""
+    if len(rungs) < 2:
+        return rungs[-1].cost if rungs else 0.0
+    return rungs[-1].cost * max(1.0, rungs[-1].cost / rungs[-2].cost)
 
 
 def predictions(problem: Problem, draws: np.ndarray) -> np.ndarray:

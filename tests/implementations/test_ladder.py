@@ -103,7 +103,8 @@ def test_every_method_has_the_same_budget_and_keeps_it(problem, small_budget, me
     assert 0.4 * BUDGET < found.num_likelihoods + found.num_gradients <= BUDGET
     steps = [rung["step_size"] for rung in found.rungs]
     default = METHODS[method].settings["step_size"].default_for(2)
-    assert len(steps) == 7 and np.allclose(np.log2(np.array(steps) / default), np.arange(-3, 4))
+    exponents = np.log2(np.array(steps) / default)
+    assert np.allclose(np.diff(exponents), 1) and {-3, 3} <= set(exponents.round(9)) and len(steps) <= 10
     assert found.chosen["step_size"] in steps and found.warning is None
 
 
@@ -115,6 +116,36 @@ def test_a_step_that_widens_the_target_is_not_chosen(problem, small_budget, monk
     assert temperatures[-1] > 1.3
     chosen = next(rung for rung in found.rungs if rung["step_size"] == found.chosen["step_size"])
     assert chosen["temperature"] - 2 * chosen["temperature_error"] <= 1.1
+
+
+@pytest.mark.parametrize(("best", "expected"), [(40.0, 32.0), (1 / 40, 1 / 32), (1.0, 1.0)])
+def test_the_ladder_goes_on_where_the_best_is_at_its_end(problem, small_budget, monkeypatch, best, expected):
+    """The most effective step is 40 times the default, or a fortieth of it: neither is among the first seven."""
+
+    def rung(self, step_size, affordable):
+        self.num_gradients += int(2 * affordable)
+        return Rung(step_size, 1 / (1 + abs(math.log(step_size / default / best))), 1.0, cost=2.0)
+
+    default = METHODS["sgld"].settings["step_size"].default_for(2)
+    monkeypatch.setattr(Pilot, "_rung", rung)
+    monkeypatch.setattr(Pilot, "_bears_wide_starts", lambda *_: True)
+    found = climbed(problem("linear"), "sgld", batch_size=10)
+    assert found.chosen["step_size"] == pytest.approx(expected * default)
+    assert found.num_gradients <= BUDGET
+
+
+def test_a_step_that_carries_chains_away_from_the_starts_of_a_run_is_not_taken(problem, small_budget, monkeypatch):
+    """As if chains bore the spread of the target at every step, and that of a run's starts at small ones only."""
+    right, default = Pilot._run, METHODS["sgld"].settings["step_size"].default_for(2)
+
+    def run(self, step_size, num_steps, spread=1.0):
+        draws, acceptance = right(self, step_size, num_steps, spread)
+        return (draws * np.nan if spread > 2 and step_size > default else draws), acceptance
+
+    free = climbed(problem("linear"), "sgld", batch_size=10)
+    monkeypatch.setattr(Pilot, "_run", run)
+    found = climbed(problem("linear"), "sgld", batch_size=10)
+    assert free.chosen["step_size"] > default >= found.chosen["step_size"]
 
 
 def test_the_run_is_that_of_the_chosen_number_and_a_resumed_one_is_not_tuned_again(problem, small_budget, monkeypatch):
