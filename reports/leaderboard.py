@@ -11,15 +11,17 @@ import pandas as pd
 
 from implementations.methods import METHODS
 from metrics.seeds import Estimate
+from records.columns import COLUMNS
 from records.display import distinct_settings
 from records.methods import in_order
-from records.setting import Setting, one_backend
+from records.setting import Setting, one_backend, plain_rows
 from records.study import StudyResults
 from reports.tables import MARGIN, WINNER_RULE, why_not
 
 #: By what entrants within the bound are ranked.
 CRITERION = "ess_per_million_evaluations"
 NUMBERS = ("sd_ratio", "mean_error", CRITERION, "ess_per_second")
+MADE_ELSEWHERE = "made elsewhere"
 NOT_RUN = "not run: the study has no run of it on this target"
 RULE = (
     f"Ranked by effective draws of the slowest prediction per million evaluations, among entrants whose bias is small "
@@ -48,27 +50,48 @@ def rows_of(settings: Iterable[Setting], texts: dict[Setting, str]) -> list[Row]
         method = setting["method"]
         best[method] = min(best.get(method, setting), setting, key=_order)
     ordered = sorted(in_order(best), key=lambda method: _order(best[method]))
-    rows, rank = [], 0
-    for method in ordered:
-        setting = best[method]
-        reason = _reason(setting)
-        rank += reason is None
-        rows.append(
-            {
-                "rank": rank if reason is None else None,
-                "method": method,
-                "setting": texts[setting],
-                "reason": reason,
-                "is_within_bound": _is_within_bound(setting),
-                **{key: value for name in NUMBERS for key, value in _numbers(setting, name).items()},
-                "num_converged": len(setting.converged),
-                "num_runs": len(setting.rows),
-                "tuning_evaluations": setting["tuning_evaluations"],
-                "runs": " ".join(setting.runs),
-            }
-        )
+    rows = [_row(best[method], texts[best[method]]) for method in ordered]
     absent = [method for method in METHODS if method not in best]
-    return [*rows, *({"method": method, "reason": NOT_RUN, "num_runs": 0} for method in absent)]
+    return [*_ranked(rows), *({"method": method, "reason": NOT_RUN, "num_runs": 0} for method in absent)]
+
+
+def with_entrant(board: pd.DataFrame, name: str, metrics: Row, evaluations: float | None) -> pd.DataFrame:
+    """A leaderboard with one more row, of draws made elsewhere, by the same rule.
+
+    ``metrics`` are those of ``workflows.score``; without the evaluations that the draws took they have no rank.
+    """
+    costs = {"likelihood_evaluations": evaluations, "gradient_evaluations": evaluations and 0}
+    run = {"status": "ok", "method": name, "seed": 0, "run": name}
+    setting = Setting(tuple(plain_rows(pd.DataFrame([{**dict.fromkeys(COLUMNS), **metrics, **costs, **run}]))))
+    row = _row(setting, MADE_ELSEWHERE)
+    if row["reason"] is None and evaluations is None:
+        row["reason"] = "its evaluations are not known"
+    plain = board.astype(object).where(board.notna(), None)
+    others = [{str(key): value for key, value in one.items()} for one in plain.to_dict("records")]
+    ranked = [one for one in [*others, row] if one["reason"] is None]
+    # What takes no evaluations stays first.
+    ranked.sort(key=lambda one: math.inf if one[CRITERION] is None else one[CRITERION], reverse=True)
+    return pd.DataFrame(_ranked([*ranked, *(one for one in [row, *others] if one["reason"] is not None)]))
+
+
+def _row(setting: Setting, text: str) -> Row:
+    return {
+        "rank": None,
+        "method": setting["method"],
+        "setting": text,
+        "reason": _reason(setting),
+        "is_within_bound": _is_within_bound(setting),
+        **{key: value for name in NUMBERS for key, value in _numbers(setting, name).items()},
+        "num_converged": len(setting.converged),
+        "num_runs": len(setting.rows),
+        "tuning_evaluations": setting["tuning_evaluations"],
+        "runs": " ".join(setting.runs),
+    }
+
+
+def _ranked(rows: list[Row]) -> list[Row]:
+    """Rows in their order, numbered as far as nothing speaks against it."""
+    return [{**row, "rank": None if row["reason"] else number} for number, row in enumerate(rows, 1)]
 
 
 def weight_of(setting: Setting) -> float:

@@ -10,7 +10,9 @@ row, one after the other. ``--problem problem.npz`` writes the data they are to 
     U_w(theta) = -log p(theta) + (w / N) sum_j l_j(theta)
 
 Metrics are those of a study's runs, by the names of ``records.columns``, but for costs and decisions, which draws alone
-do not tell. They go to standard output as JSON.
+do not tell. They go to standard output as JSON. With ``--board leaderboard.csv``, a table of a report, that table goes
+there instead, with one more row: ``--name``, ranked by the evaluations of single points that the draws took
+(``--evaluations``).
 """
 
 import argparse
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.files import Damaged, read_npz
@@ -28,6 +31,7 @@ from implementations.settings import WEIGHT
 from implementations.tasks import TASKS, prepare
 from implementations.tasks.problem import Problem
 from records.reference import Reference, reference
+from reports.leaderboard import CRITERION, with_entrant
 from workflows.evaluation import Metrics, metrics_of_draws
 
 #: How the command is called; the front door has another name for it.
@@ -78,21 +82,38 @@ def load_draws(path: Path) -> np.ndarray:
     return arrays["draws"]
 
 
+def _read_board(path: Path) -> pd.DataFrame:
+    """Raises SettingError."""
+    try:
+        board = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise SettingError(f"{path}: {error}") from None
+    if absent := {"method", "rank", "reason", CRITERION} - set(board):
+        raise SettingError(f"{path} is no leaderboard: it has no column {sorted(absent)[0]!r}")
+    return board
+
+
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program, description="Score draws made elsewhere.")
     parser.add_argument("draws", type=Path, nargs="?", help="a file with the array 'draws' (chains, draws, P)")
     parser.add_argument("--task", choices=sorted(TASKS), required=True)
     parser.add_argument("--seed", type=int, default=0, help="of the task's data and network")
     parser.add_argument("--num-points", type=int, help="of a task whose data are drawn")
+    parser.add_argument("--stochastic", default="last", help="layers that are: last, or all")
     parser.add_argument("--weight", default="data", help="w of the target: data, or a number")
     parser.add_argument("--problem", type=Path, help="write the problem here, to make draws for")
+    parser.add_argument("--board", type=Path, help="a leaderboard of a report, as CSV, to put them on")
+    parser.add_argument("--name", default="yours", help="of their row on the leaderboard")
+    parser.add_argument("--evaluations", type=float, help="of single points that they took, for their rank")
     return parser
 
 
 def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     given = _parser(program).parse_args(argv)
     try:
-        problem = prepare(given.task, given.seed, num_points=given.num_points, progress=False)
+        problem = prepare(
+            given.task, given.seed, num_points=given.num_points, stochastic=given.stochastic, progress=False
+        )
         if given.problem:
             problem.save(given.problem)
         if given.draws is None:
@@ -104,9 +125,13 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
             raise SettingError("weight = 'batch' needs a batch_size, which draws do not have; give a number")
         weight = float(problem.num_points if named == "data" else named)
         found: dict[str, Any] = score(problem, load_draws(given.draws), weight)
+        board = _read_board(given.board) if given.board else None
     except SettingError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    if board is not None:
+        print(with_entrant(board, given.name, found, given.evaluations).to_csv(index=False), end="")
+        return 0
     print(json.dumps({"task": problem.task, "seed": problem.seed, "target_weight": weight, **found}, indent=2))
     return 0
 

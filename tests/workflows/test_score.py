@@ -1,13 +1,16 @@
 """Draws of any program get the score of a study's runs, and wrong ones a clear error."""
 
 import json
+from io import StringIO
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from implementations.infrastructure.errors import SettingError
 from implementations.tasks.exact import gaussian_posterior
 from records.reference import reference
+from reports.leaderboard import CRITERION
 from workflows.score import main, score
 
 
@@ -41,6 +44,36 @@ def test_a_file_is_scored_from_the_command_line(problem, tmp_path, capsys):
     assert main(["--task", "linear"]) == 2
     assert main([str(tmp_path / "none.npz"), "--task", "linear"]) == 2
     assert main([str(tmp_path / "draws.npz"), "--task", "linear", "--weight", "batch"]) == 2
+
+
+def test_draws_made_elsewhere_get_a_row_on_a_leaderboard(problem, tmp_path, capsys):
+    """Exact ones the rank of their evaluations, wide ones the reason why they have none."""
+    board = pd.DataFrame(
+        [
+            {"rank": 1, "method": "laplace", "reason": None, CRITERION: None},
+            {"rank": 2, "method": "mala", "reason": None, CRITERION: 50.0},
+            {"rank": None, "method": "naive", "reason": "biased", CRITERION: 900.0},
+        ]
+    )
+    board.to_csv(tmp_path / "board.csv", index=False)
+
+    def rows_of(scale, *given):
+        np.savez(tmp_path / "draws.npz", draws=exact_draws(problem("linear"), 20.0, scale))
+        arguments = ["--task", "linear", "--weight", "20", "--board", str(tmp_path / "board.csv"), *given]
+        assert main([str(tmp_path / "draws.npz"), *arguments]) == 0
+        return pd.read_csv(StringIO(capsys.readouterr().out))
+
+    # Some 2,000 independent draws: 200 and 20 per million.
+    for evaluations, place in (("1e7", 1), ("1e8", 2)):
+        found = rows_of(1.0, "--evaluations", evaluations, "--name", "stan")
+        assert list(found["rank"][:3]) == [1, 2, 3] and found["method"][place] == "stan"
+        assert found[CRITERION][place] == pytest.approx(2e9 / float(evaluations), rel=0.3)
+    assert rows_of(1.0)["reason"][2] == "its evaluations are not known"
+    assert rows_of(1.3, "--evaluations", "1e7")["reason"][2] == "biased"
+    (tmp_path / "board.csv").write_text("a,b\n1,2\n")
+    arguments = ["--task", "linear", "--weight", "20", "--board", str(tmp_path / "board.csv")]
+    assert main([str(tmp_path / "draws.npz"), *arguments]) == 2
+    assert "is no leaderboard: it has no column" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
