@@ -364,7 +364,7 @@ MISTAKES = {
         "task: digits\n    num_points: 50",
         [
             "tasks[0].num_points: num_points = 50: 'digits' has the 1200 it has; others: linear, regression, "
-            "mnist, logistic, counts"
+            "mnist, logistic, counts, density"
         ],
     ),
     "training of what is not trained": (
@@ -377,7 +377,7 @@ MISTAKES = {
         "task: digits\n    fresh_points: 5000",
         [
             "tasks[0].fresh_points: fresh_points = 5000: no law is known for the data of 'digits'; others: linear, "
-            "regression"
+            "regression, density"
         ],
     ),
     "too few points": (
