@@ -1,14 +1,17 @@
 """What a study found, in plain words and with its numbers: the first thing that its report, and the README, say."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from records.display import format_estimate, format_name, format_number
 from records.setting import Setting, sweeps
 from records.study import StudyResults
+from reports.claims.calibration import network_of, trained_longer
 from reports.claims.cost import growth
 from reports.claims.rules import RULES
 from reports.evidence import ended_well, full_data_of, require, settings
+from reports.rivals_findings import OF_RIVALS
 from reports.tall_findings import OF_TALL
 from reports.types import Finding, NothingToShow
 
@@ -20,8 +23,8 @@ PENALISED = ["pbnn", "pbnn_mala"]
 
 def findings(study: StudyResults) -> list[Finding]:
     """Those that the study has the runs for, and whose words its numbers bear out; numbers do not choose words."""
-    of_paper = (_penalty, _target, _calibration, _cost, _stuck_at_the_papers_step, _to_the_letter, _noise_grows)
-    rules: dict[str, tuple[Callable[[StudyResults], Finding], ...]] = {"tall": OF_TALL}
+    of_paper = (_penalty, _target, _calibration, _cure, _cost, _stuck_at_the_papers_step, _to_the_letter, _noise_grows)
+    rules: dict[str, tuple[Callable[[StudyResults], Finding], ...]] = {"tall": OF_TALL, "rivals": OF_RIVALS}
     found = []
     for rule in rules.get(study.name, of_paper):
         try:
@@ -104,6 +107,27 @@ def _calibration(study: StudyResults) -> Finding:
         "A small n calibrates an overconfident posterior and spoils a calibrated one.",
         f"On the regression the calibration error falls from {numbers[0]} with full data to {numbers[1]} at n = 10. On "
         f"MNIST it is {numbers[2]} with full data, and n = 100 makes it {numbers[3]}, by too little confidence.",
+    )
+
+
+def _cure(study: StudyResults) -> Finding:
+    """Where a network on MNIST is overconfident; of several the one that was trained on most images."""
+    networks = [one for one in map(partial(network_of, study), trained_longer(study)) if one.of_paper]
+    require(bool(networks))
+    network = max(networks, key=lambda one: (one.full["num_points"], one.full["variant"]))
+    full, chosen, paper = network.full, network.chosen, network.of_paper[0]
+    require(full.mean("confidence_gap") > OVERCONFIDENT and chosen["target_weight"] != paper["target_weight"])
+    better = [chosen.difference(full, column).high for column in ("ece", "nll")]
+    worse = paper.difference(full, "ece").low
+    require(all(end is not None and end < 0 for end in better) and worse is not None and worse > 0)
+    errors, losses = ([one.mean(column) for one in (full, chosen, paper)] for column in ("ece", "nll"))
+    numbers = [format_number(value, 2) for value in (*errors, *losses)]
+    return Finding(
+        f"An overfitted network is cured by a smaller n, and n = {paper['target_weight']:g} is too small for it.",
+        f"On MNIST with {full['num_points']:,} images and {full['num_epochs']} epochs the calibration error falls from "
+        f"{numbers[0]} with full data to {numbers[1]} at n = {chosen['target_weight']:g}, chosen on validation images, "
+        f"and is {numbers[2]} at n = {paper['target_weight']:g}; "
+        f"the NLL is {numbers[3]}, {numbers[4]} and {numbers[5]}.",
     )
 
 

@@ -224,7 +224,7 @@ def _other_sizes(study: StudyResults, used: Setting) -> list[Setting]:
 def _n_cures_an_overfitted_network(study: StudyResults) -> Verdict:
     """Over every network that was trained for longer than its task asks, and is overconfident for it."""
     rule = RULES[13]
-    networks = [_network(study, variant) for variant in _trained_longer(study)]
+    networks = [network_of(study, variant) for variant in trained_longer(study)]
     overconfident = [one for one in networks if _premise(one.full, rule).answer.at(rule.alpha(study))]
     judged = overconfident or networks[:1]
     parts = [
@@ -258,7 +258,7 @@ def _n_cures_an_overfitted_network(study: StudyResults) -> Verdict:
     )
 
 
-class _Network(NamedTuple):
+class Network(NamedTuple):
     """The posterior of all data, and those of smaller weights."""
 
     full: Setting
@@ -269,7 +269,7 @@ class _Network(NamedTuple):
     of_paper: list[Setting]
 
 
-def _trained_longer(study: StudyResults) -> list[str]:
+def trained_longer(study: StudyResults) -> list[str]:
     """Variants of mnist whose network was trained for longer."""
     found = [one for one in study.variants if study.settings(variant=one, task="mnist")[:1] and "-epochs" in one]
     if not found:
@@ -279,7 +279,7 @@ def _trained_longer(study: StudyResults) -> list[str]:
     return found
 
 
-def _network(study: StudyResults, variant: str) -> _Network:
+def network_of(study: StudyResults, variant: str) -> Network:
     candidates = sorted(
         (
             one
@@ -292,7 +292,7 @@ def _network(study: StudyResults, variant: str) -> _Network:
         raise NothingToShow(f"Missing runs: {variant} has none at a weight below its number of points")
     of_paper = [one for one in candidates if one["target_weight"] == PAPER_N]
     chosen = min(candidates, key=lambda one: one.mean("validation_ece"))
-    return _Network(full_data_of(study, variant), candidates, chosen, of_paper[:1])
+    return Network(full_data_of(study, variant), candidates, chosen, of_paper[:1])
 
 
 CALIBRATION = (

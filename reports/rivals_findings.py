@@ -1,0 +1,80 @@
+"""What the study `rivals` found: every method on the same targets."""
+
+from collections import Counter
+
+import pandas as pd
+
+from records.display import format_number, method_name
+from records.methods import facts_of
+from records.study import StudyResults
+from reports.evidence import require
+from reports.leaderboard import CRITERION, leaderboards
+from reports.types import Finding
+
+
+def _boards(study: StudyResults) -> dict[str, pd.DataFrame]:
+    """The ranked rows of every leaderboard that has any, by target: ``logistic, w = 100``."""
+    found = {
+        name.removeprefix("leaderboard_").replace("-w", ", w = "): board[board["rank"].notna()]
+        for name, board in leaderboards(study).items()
+    }
+    return {target: board for target, board in found.items() if len(board)}
+
+
+def _uses_mini_batches(method: str) -> bool:
+    return facts_of(method).is_minibatch
+
+
+def _mini_batches_win(study: StudyResults) -> Finding:
+    """Of the chains; draws of the Gaussian at the mode take no evaluations and are no chain."""
+    numbers, num_won = [], 0
+    for target, board in _boards(study).items():
+        best: dict[bool, pd.Series] = {}
+        for _, row in board[board[CRITERION].notna()].iterrows():
+            best.setdefault(_uses_mini_batches(row["method"]), row)
+        if len(best) == 2:
+            ratio = best[True][CRITERION] / best[False][CRITERION]
+            num_won += ratio > 1
+            numbers.append(
+                f"{format_number(ratio, 2)} on {target} ({method_name(best[True]['method'])} over "
+                f"{method_name(best[False]['method'])})"
+            )
+    require(bool(numbers))
+    return Finding(
+        f"Within the bias bound, mini-batches give more for an evaluation than all data on {num_won} of "
+        f"{len(numbers)} targets.",
+        "Effective draws per evaluation of the best chain on mini-batches over those of the best on all data: "
+        f"{'; '.join(numbers)}.",
+    )
+
+
+def _winners(study: StudyResults) -> Finding:
+    boards = _boards(study)
+    first = {target: board.iloc[0]["method"] for target, board in boards.items()}
+    require(len(set(first.values())) > 1)
+    texts = [f"{method_name(method)} on {target}" for target, method in first.items()]
+    return Finding(
+        "No method is the best on every target.",
+        f"The most effective draws per evaluation, bias within the bound: {'; '.join(texts)}.",
+    )
+
+
+def _who_drops_out(study: StudyResults) -> Finding:
+    """Methods that are within the bound on every target they ran on, and those that are on none."""
+    within: Counter[str] = Counter()
+    judged: Counter[str] = Counter()
+    for board in leaderboards(study).values():
+        for _, row in board[board["is_within_bound"].notna()].iterrows():
+            judged[row["method"]] += 1
+            within[row["method"]] += bool(row["is_within_bound"])
+    never = [method for method in judged if not within[method]]
+    always = [method for method in judged if within[method] == judged[method]]
+    require(bool(never) and bool(always))
+    return Finding(
+        f"Of {len(judged)} methods {len(always)} keep the bias within the bound wherever that can be told, and "
+        f"{len(never)} nowhere.",
+        f"Nowhere: {', '.join(map(method_name, never))}.",
+    )
+
+
+OF_RIVALS = (_mini_batches_win, _winners, _who_drops_out)
