@@ -36,10 +36,11 @@ class Choice:
 def choose(candidates: Iterable[Setting]) -> Choice:
     """The least mean validation ECE over the seeds that every batch size has; of equals the smaller batch.
 
-    A batch size with several settings stands with the one of least noise (σ²), whose answer is nearest to its target.
+    A batch size with several settings stands with the one of most converged seeds, of equals with that of least noise
+    (σ²), whose answer is nearest to its target.
     """
     of_size: dict[int, Setting] = {}
-    for setting in sorted(candidates, key=lambda one: (_noise(one), one["label"])):
+    for setting in sorted(candidates, key=lambda one: (-len(one.converged), _noise(one), one["label"])):
         of_size.setdefault(int(setting["batch_size"]), setting)
     chosen = tuple(of_size[size] for size in sorted(of_size))
     values = [setting.present("validation_ece") for setting in chosen]

@@ -64,11 +64,16 @@ def _fragility(
     flips = [f"{other.outcome} {name}" for name, other in others.items() if other.outcome != verdict.outcome]
     alone = {name: claim.judge(_of_registered_seeds(claim, part)) for name, part in libraries.items()}
     words = ["It flips: " + "; ".join(flips) if flips else "No single seed changes it"]
-    words += [
-        f"{name} {'there are too few runs' if other.is_absent else f'it is {other.outcome}'}"
-        for name, other in alone.items()
-    ]
+    words += [_on_one_library(name, verdict, other) for name, other in alone.items()]
     return "; ".join(words) + "."
+
+
+def _on_one_library(name: str, verdict: Verdict, other: Verdict) -> str:
+    """What becomes of it there, and by how many of its settings: with fewer another outcome says little."""
+    if other.is_absent:
+        return f"{name} there are too few runs"
+    theirs, ours = (len({run.rsplit("/", 2)[0] for run in one.runs}) for one in (other, verdict))
+    return f"{name}{f', with {theirs} of {ours} settings,' if theirs < ours else ''} it is {other.outcome}"
 
 
 def _seeds(study: StudyResults) -> list[int]:

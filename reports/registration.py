@@ -17,7 +17,7 @@ def registration(rule: Rule | None, commits: Mapping[str, bool]) -> str:
     ``commits`` are those of the code that made the runs, each with whether that code was changed without a commit.
     """
     if rule is None:
-        return f"{UNKNOWN}: the rule is on no file"
+        return f"{UNKNOWN}: the rule is not on file"
     if not commits:
         return f"{UNKNOWN}: no runs, or of code that is in no commit"
     for commit, is_dirty in sorted(commits.items()):

@@ -129,7 +129,7 @@ class Claim:
     #: The rule by which ``judge`` decides, for the reader.
     rule: str
     judge: Callable[[StudyResults], Verdict]
-    #: Its entry in the file of rules, with margins and number of seeds; None for a rule that is on no file.
+    #: Its entry in the file of rules, with margins and number of seeds; None for a rule that is not on file.
     registered: "Rule | None" = None
 
 

@@ -175,8 +175,8 @@ def _open(questions: Sequence[Question], alpha: float, most: int = 3) -> str:
     if not undecided and questions:
         nearest = _nearest(questions)
         return (
-            f"Too close to call with {len(questions)} questions at once (Holm), though each is decided by itself: "
-            f"nearest to its border is {format_evidence(nearest.evidence)}, to lie {nearest.border}."
+            f"Too close to call with {len(questions)} questions at once (Holm), though each is decided on its own: the "
+            f"closest is whether {format_evidence(nearest.evidence)} lies {nearest.border}."
         )
     few = [question.evidence for question in undecided if question.evidence.value.low is None]
     if few:
@@ -197,7 +197,10 @@ def _would_change(outcome: str, questions: Sequence[Question], alpha: float) -> 
         return f"More seeds or longer chains, until {pending[0].evidence.label} lies {pending[0].border}."
     decided = [question for question in questions if question.answer.at(alpha) is not None] or questions
     nearest = _nearest(decided)
-    return f"Nearest to its border is {format_evidence(nearest.evidence)}, which decides {nearest.border}."
+    return (
+        f"The closest call is {format_evidence(nearest.evidence)}: were its interval not wholly {nearest.border}, this "
+        "would be open."
+    )
 
 
 def contradictions(questions: Iterable[Question]) -> str:

@@ -80,7 +80,7 @@ def _step_does_not_grow(study: StudyResults) -> Verdict:
         [one for sweep in found for one in sweep],
         numbers=numbers,
         conclusions={
-            REPRODUCED: "A step costs nearly the same however many data there are",
+            REPRODUCED: "A step costs nearly the same however large the data set is",
             NOT_REPRODUCED: "A step costs more with more data",
         },
         effect=seconds[0].evidence,

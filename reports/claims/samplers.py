@@ -29,9 +29,10 @@ def _langevin_mixes_better(study: StudyResults) -> Verdict:
     return judge_parts(
         [Part.of(f"on {one['variant']}", lies_above(per_step, 1)) for one, per_step, _ in ratios],
         [one for pair in pairs for one in pair],
-        numbers="; ".join(
-            f"{one['variant']}: {format_estimate(per_step.value)} times the effective draws per step, "
-            f"{format_estimate(per_evaluation.value)} times those per evaluation"
+        numbers="effective draws over those of the random walk are "
+        + "; ".join(
+            f"{format_estimate(per_step.value)} per step and {format_estimate(per_evaluation.value)} per evaluation on "
+            f"{one['variant']}"
             for one, per_step, per_evaluation in ratios
         ),
         conclusions={
@@ -199,7 +200,7 @@ SAMPLERS = (
     Claim(
         id=17,
         statement="The penalty method samples the posterior of a Laplace prior as well.",
-        place="Section on Bayesian neural networks: Gaussian and Laplace priors",
+        place='Section "Background": Gaussian and Laplace priors',
         rule=RULES[17].text,
         judge=_laplace_prior,
         registered=RULES[17],
@@ -215,7 +216,7 @@ SAMPLERS = (
     Claim(
         id=19,
         statement="A Metropolis test does not save SGLD: the acceptance of its moves vanishes.",
-        place='Section on related work, paragraph "Noisy Posterior Sampling Bias"',
+        place='Section "Related Work", paragraph "Noisy Posterior Sampling Bias"',
         rule=RULES[19].text,
         judge=_corrected_sgld_stands_still,
         registered=RULES[19],
@@ -223,7 +224,8 @@ SAMPLERS = (
     Claim(
         id=20,
         statement="The penalty method samples the posterior of a network all of whose layers are stochastic.",
-        place='Fig. 2; Section "Experiments", where only the networks of Fig. 3 are said to be partly stochastic',
+        place='Fig. 2; Section "Prediction Calibration Using The Mini-Batch Size n", where only the networks of Fig. 3 '
+        "are said to be partly stochastic",
         rule=RULES[20].text,
         judge=_all_layers,
         registered=RULES[20],

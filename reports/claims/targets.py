@@ -70,9 +70,9 @@ def _only_sgld_depends_on_the_step(study: StudyResults) -> Verdict:
         alone("with σ² estimated", estimated, rule["width"]),
     ]
     numbers = [
-        f"{method_name(small['method'])} ({format_settings(small, 'step_size', 'batch_size')}) "
-        f"{format_value(small, 'sd_ratio')} to {format_value(large, 'sd_ratio')} "
-        f"from {format_setting(small, 'step_size')} to {format_setting(large, 'step_size')}"
+        f"{format_value(small, 'sd_ratio')} to {format_value(large, 'sd_ratio')} from "
+        f"{format_setting(small, 'step_size')} to {format_setting(large, 'step_size')} with "
+        + " ".join(filter(None, [method_name(small["method"]), format_settings(small, "step_size", "batch_size")]))
         for small, *_, large in [*gradient, *known, *estimated]
     ]
     at_paper_step = _paper_step(study)
@@ -87,7 +87,7 @@ def _only_sgld_depends_on_the_step(study: StudyResults) -> Verdict:
     return judge_parts(
         parts,
         [one for sweep in [*gradient, *known, *estimated] for one in sweep] + at_paper_step,
-        numbers=f"predictive sd over the exact one: {'; '.join(numbers)}{step}",
+        numbers=f"the predictive sd over the exact one goes from {'; '.join(numbers)}{step}",
         conclusions={
             REPRODUCED: f"SGLD's answer moves with the step; PBNN's by less than {rule['known_width']:g} of the sd "
             f"with σ² known, and by less than {rule['width']:g} with it estimated",
@@ -159,8 +159,8 @@ def _tempering_differs(study: StudyResults) -> Verdict:
         [*within, *fresh],
         numbers="; ".join(numbers),
         conclusions={
-            REPRODUCED: "PBNN is not the tempered posterior",
-            NOT_REPRODUCED: "PBNN is the tempered posterior",
+            REPRODUCED: "PBNN does not sample the tempered posterior",
+            NOT_REPRODUCED: "PBNN samples the tempered posterior",
         },
         effect=(apart[-1][1] if apart else _from_target(within[-1]))[1],
         more=[*_limits(study), *_other_distances(study)],

@@ -139,7 +139,7 @@ def test_claims_json_has_what_a_verdict_rests_on(out):
         "rule_sha256": None,
         "max_seeds": None,
         "looks": [],
-        "registration": "unknown: the rule is on no file",
+        "registration": "unknown: the rule is not on file",
         "verdict": "reproduced",
         "reason": "it is so",
         "condition": None,
