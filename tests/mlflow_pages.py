@@ -73,7 +73,7 @@ def open_page(browser: Browser, address: str, page: str) -> None:
 def open_view(browser: Browser, address: str, experiment: str, view: str = "means") -> None:
     """The table of an experiment's runs as one of its saved views shows it, without the notice that it is one."""
     open_page(browser, address, f"experiments/{experiment}/runs?viewStateShareKey={view}")
-    browser.wait_for_text("acceptance_rate", "wall_clock_s")
+    browser.wait_for_text("acceptance_rate", "wall_clock_s", seconds=90)
     browser.click("//*[contains(text(), 'viewing a shared view')]/following::button[.//*[local-name() = 'svg']][1]")
 
 
@@ -107,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         browser.screenshot(arguments.out / "mlflow-runs.png")
         browser.resize(1600, 1200)
         open_comparison(browser, address, experiment, [run.info.run_id for run in runs])
-        browser.wait_for_text("Run details", "acceptance_rate")
+        browser.wait_for_text("Run details", "acceptance_rate", seconds=90)
         # What is left are the methods and their numbers.
         for section in ("Visualizations", "Parameters"):
             browser.click(f"//*[text() = '{section}']")
