@@ -115,7 +115,7 @@ def test_a_task_that_cannot_be_right_is_refused_in_a_line(own, tmp_path, old, ne
     ("change", "expected"),
     [
         ({"layers": ((65, 20), (22, 10))}, "after 20 outputs a layer has 21 rows"),
-        ({"likelihood": "gaussian"}, "a gaussian likelihood has one output"),
+        ({"likelihood": "gaussian"}, "10 outputs: a gaussian likelihood has one"),
         ({"training": None}, "2 layers need a training"),
     ],
 )
