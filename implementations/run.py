@@ -61,13 +61,15 @@ def run(
     *,
     is_audited: bool = True,
     checkpoint_seconds: float = 30.0,
-    stream: Stream = sys.stderr,
+    stream: Stream | None = None,
 ) -> dict[str, Any]:
     """Sample, and write ``run.json`` and ``draws.npz`` into ``out``; returns the content of ``run.json``.
 
     Killed at any moment and called again, it goes on from its checkpoint and ends with the very same draws. A chain
-    that becomes non-finite ends the run as ``diverged``, a missing device as ``skipped``: both are results.
+    that becomes non-finite ends the run as ``diverged``, a missing device as ``skipped``: both are results. Progress goes to
+    ``stream``, or to the standard error of the moment.
     """
+    stream = stream or sys.stderr
     started_at = datetime.now(UTC)
     # Now, and not at the end: a method's file may change while the run is under way.
     identity = job.identity()
