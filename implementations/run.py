@@ -66,8 +66,8 @@ def run(
     """Sample, and write ``run.json`` and ``draws.npz`` into ``out``; returns the content of ``run.json``.
 
     Killed at any moment and called again, it goes on from its checkpoint and ends with the very same draws. A chain
-    that becomes non-finite ends the run as ``diverged``, a missing device as ``skipped``: both are results. Progress goes to
-    ``stream``, or to the standard error of the moment.
+    that becomes non-finite ends the run as ``diverged``, a missing device as ``skipped``: both are results.
+    Progress goes to ``stream``, or to the standard error of the moment.
     """
     stream = stream or sys.stderr
     started_at = datetime.now(UTC)
