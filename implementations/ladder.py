@@ -1,24 +1,32 @@
 """Tuning on one budget for every method: ``step_size: ladder`` tries a ladder of steps by pilots of equal evaluations.
 
 Rungs are factors of 2 around the method's own default, and beyond an end of the ladder as long as the best is there.
-Each gets the same number of evaluations of single points, and the step is the one with
+Each gets the same number of evaluations of single points. Of the steps whose temperature is within the bound and whose
+effective draws in the run itself would be ENOUGH, the best has
 
-    most effective draws of the slowest prediction per evaluation, among those whose temperature is within the bound.
+    most effective draws of the slowest output per evaluation;
+
+where no step gives ENOUGH, the best has most effective draws per step.
+
+Pilots are too short to follow a slow chain through its autocorrelation. What they do tell is how far it moves: with v
+the variance of an output, successive draws f and f' have the correlation r = 1 - E[(f' - f)^2] / 2v, and an
+autoregression of that correlation has (1 - r) / (1 + r) effective draws for each. A chain that stands still has none.
 
 The temperature (E[(theta - c) · grad U] / P, Wenzel et al. 2020) is 1 for draws of the target, whatever it is and for
 any fixed c: an integral by parts. Of a Gaussian target it is the mean ratio of variances, and a step too large for a
 method that is not exact raises it. It needs no reference, and a mini-batch that the chain has not seen estimates it
 without bias.
 
-A step has to bear the starts of a run too, which are wider than the target: momentum has carried chains away from there
-that the pilots kept. Pilots have random numbers and start points of their own, fixed by the run's seed, and are thrown
-away.
+A step has to work from the starts of a run too, which are wider than the target: momentum has carried chains away from
+there that the pilots kept, and Langevin moves have all been rejected there. Pilots have random numbers and start points
+of their own, fixed by the run's seed, and are thrown away.
 """
 
 import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +37,6 @@ from implementations.schedule import chunks, draw_steps
 from implementations.settings import Settings
 from implementations.tasks.derivatives import loss_and_gradient
 from implementations.tasks.geometry import START_SPREAD, start_points
-from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
 from implementations.tuning import Tuned, ladder, pilot_seed
 
@@ -39,8 +46,12 @@ NUM_PASSES, LEAST_BUDGET = 200, 8_000_000
 RUNGS = (0, 1, -1, 2, -2, 3, -3)
 #: So many more where the best is at an end: defaults are further from the best of some methods than of others.
 MORE_RUNGS = 3
-#: Starts of a run are START_SPREAD times as wide as the target; a step has to bear some more than that.
-SPREAD_BORNE = 1.5 * START_SPREAD
+#: Effective draws that a run should give: its gate asks for 400, and the estimate is a rough one.
+ENOUGH = 1000
+#: Every move of these methods is made, and a few steps may not show one that goes wrong: starts are this much wider.
+SPREAD_MARGIN = 1.5
+#: Steps in which a chain that accepts at the rung's rate has moved for sure (1 - exp(-10)), at most.
+MOST_STARTING_STEPS = 400
 #: A rung of fewer steps tells nothing.
 LEAST_STEPS = 40
 #: More than these tell no more.
@@ -53,8 +64,8 @@ NUM_DRAWS = 400
 TEMPERATURE_BOUND = 0.1
 #: Draws whose gradient is estimated, and the points of each estimate.
 NUM_GRADIENTS, GRADIENT_POINTS = 64, 2000
-#: Training points whose predictions are followed.
-NUM_PROBES = 20
+#: Training points whose outputs are followed, and draws of the Gaussian at the mode that tell their variance.
+NUM_PROBES, NUM_GAUSSIAN = 20, 400
 
 
 @dataclass(frozen=True)
@@ -62,19 +73,24 @@ class Rung:
     """What the pilot of one step size found."""
 
     step_size: float
-    #: Effective draws of the slowest prediction, per evaluation; 0 where a chain became non-finite.
-    efficiency: float = 0.0
+    #: Effective draws of the slowest output per step of all chains; 0 where a chain became non-finite or stood still.
+    draws_per_step: float = 0.0
     #: None where there is none.
     temperature: float | None = None
     temperature_error: float = 0.0
     acceptance: float | None = None
     #: Evaluations of a step of all chains.
-    cost: float = 0.0
+    cost: float = 1.0
+
+    @property
+    def efficiency(self) -> float:
+        """Effective draws per evaluation."""
+        return self.draws_per_step / self.cost
 
     @property
     def is_within_bound(self) -> bool:
         """Is no deviation beyond the bound resolved?"""
-        if self.temperature is None or self.efficiency == 0:
+        if self.temperature is None or self.draws_per_step == 0:
             return False
         return abs(self.temperature - 1) - 2 * self.temperature_error <= TEMPERATURE_BOUND
 
@@ -91,7 +107,7 @@ def climb(problem: Problem, card: Card, settings: Settings, backend: str, seed: 
     pilot = Pilot(problem, card, replace(settings, step_size=default), backend, own_seed)
     rungs = pilot.rungs(default, card.settings["step_size"].maximum, budget)
     if rungs:
-        best, warning = pilot.bearable(rungs)
+        best, warning = pilot.usable(rungs)
     else:
         best, warning = Rung(default), f"{budget} evaluations are too few for a ladder of steps; the default stays"
     return Tuned(
@@ -113,12 +129,18 @@ def climb(problem: Problem, card: Card, settings: Settings, backend: str, seed: 
     )
 
 
-def choose(rungs: list[Rung]) -> tuple[Rung, str | None]:
-    """The rung with most effective draws per evaluation within the bound; where none is, the smallest step."""
+def choose(rungs: list[Rung], num_steps: int) -> tuple[Rung, str | None]:
+    """The best rung for a run of so many steps; where none is within the bound, the smallest step."""
     within = [rung for rung in rungs if rung.is_within_bound]
-    if within:
-        return max(within, key=lambda rung: rung.efficiency), None
-    return rungs[0], f"no step of the ladder has a temperature within {TEMPERATURE_BOUND:g} of 1; the smallest is taken"
+    if not within:
+        return rungs[
+            0
+        ], f"no step of the ladder has a temperature within {TEMPERATURE_BOUND:g} of 1; the smallest is taken"
+    # A step that hardly ever costs an evaluation, because it is hardly ever accepted, is of no use to a run.
+    enough = [rung for rung in within if rung.draws_per_step * num_steps >= ENOUGH]
+    if enough:
+        return max(enough, key=lambda rung: rung.efficiency), None
+    return max(within, key=lambda rung: rung.draws_per_step), None
 
 
 @dataclass
@@ -140,6 +162,13 @@ class Pilot:
     def num_evaluations(self) -> int:
         return self.num_likelihoods + self.num_gradients
 
+    @cached_property
+    def variances(self) -> np.ndarray:
+        """Of the outputs that are followed, under the Gaussian at the mode."""
+        weight = self.settings.target_weight(self.problem.num_points)
+        draws = start_points(self.problem, weight, NUM_GAUSSIAN, self.seed, spread=1.0)
+        return outputs(self.problem, draws).var(axis=0)
+
     def rungs(self, default: float, maximum: float, budget: int) -> list[Rung]:
         """By step; as many as there is budget for, each with the same share of it; none where that is one or none."""
         cost = self._probed_cost()
@@ -158,7 +187,7 @@ class Pilot:
                 break
             rungs.append(self._rung(step_size, affordable))
         while 1 < len(rungs) < count:
-            best, affordable = choose(rungs)[0], share / _foretold_cost(rungs)
+            best, affordable = self._choose(rungs)[0], share / _foretold_cost(rungs)
             if best is rungs[-1] and 2 * best.step_size <= maximum and affordable >= LEAST_STEPS:
                 rungs.append(self._rung(2 * best.step_size, affordable))
             elif best is rungs[0]:
@@ -167,16 +196,24 @@ class Pilot:
                 break
         return rungs
 
-    def bearable(self, rungs: list[Rung]) -> tuple[Rung, str | None]:
-        """The best rung whose step also bears starts wider than a run's, or the smallest."""
-        best, warning = choose(rungs)
-        while len(rungs) > 1 and best.efficiency > 0 and not self._bears_wide_starts(best.step_size):
+    def usable(self, rungs: list[Rung]) -> tuple[Rung, str | None]:
+        """The best rung whose step also works from the starts of a run, or the smallest."""
+        best, warning = self._choose(rungs)
+        while len(rungs) > 1 and best.draws_per_step > 0 and not self._works_from_starts(best):
             rungs = [rung for rung in rungs if rung.step_size < best.step_size] or rungs[:1]
-            best, warning = choose(rungs)
+            best, warning = self._choose(rungs)
         return best, warning
 
-    def _bears_wide_starts(self, step_size: float) -> bool:
-        return bool(np.isfinite(self._run(step_size, LEAST_STEPS, SPREAD_BORNE)[0]).all())
+    def _choose(self, rungs: list[Rung]) -> tuple[Rung, str | None]:
+        return choose(rungs, self.settings.num_steps)
+
+    def _works_from_starts(self, rung: Rung) -> bool:
+        """Do all chains stay finite where every move is made, and does every chain move where some are rejected?"""
+        if self.card.acceptance == "always":
+            return bool(np.isfinite(self._run(rung.step_size, LEAST_STEPS, SPREAD_MARGIN * START_SPREAD)[0]).all())
+        num_steps = int(np.clip(10 / max(rung.acceptance or 0, 1e-9), LEAST_STEPS, MOST_STARTING_STEPS))
+        draws = self._run(rung.step_size, num_steps, START_SPREAD)[0]
+        return bool((np.ptp(draws, axis=1) > 0).any(axis=1).all())
 
     def _rung(self, step_size: float, affordable: float) -> Rung:
         # Few lengths, so that seeds share compiled code.
@@ -187,10 +224,10 @@ class Pilot:
         if not np.isfinite(draws).all():
             return Rung(step_size, cost=cost / num_steps)
         early, late = np.split(draws.astype(np.float64), [draws.shape[1] // 2], axis=1)
-        # The dropped half has taken evaluations too, at every rung.
-        efficiency = slowest(predictions(self.problem, late)) / cost
+        per_draw = slowest(outputs(self.problem, late), self.variances)
+        draws_per_step = self.settings.chains * per_draw * draws.shape[1] / num_steps
         temperature = self._temperature(late, early.mean(axis=(0, 1)))
-        return Rung(step_size, efficiency, *temperature, acceptance, cost / num_steps)
+        return Rung(step_size, draws_per_step, *temperature, acceptance, cost / num_steps)
 
     def _probed_cost(self) -> float:
         """Evaluations of a step of all chains at the default step size, by the code that the run itself will need."""
@@ -259,43 +296,29 @@ def _foretold_cost(rungs: list[Rung]) -> float:
     return rungs[-1].cost * max(1.0, rungs[-1].cost / rungs[-2].cost)
 
 
-def predictions(problem: Problem, draws: np.ndarray) -> np.ndarray:
-    """f or the class probabilities at some training points, as traces (chains, draws, quantities)."""
+def outputs(problem: Problem, draws: np.ndarray) -> np.ndarray:
+    """The network's outputs at some training points: (…, P) to (…, quantities)."""
     probes = np.linspace(0, problem.num_points - 1, min(problem.num_points, NUM_PROBES)).astype(int)
-    outputs = problem.outputs(draws, problem.features[probes].astype(np.float64))
-    return find_likelihood(problem.likelihood).predictions(outputs).reshape(*draws.shape[:2], -1)
+    found = problem.outputs(draws, problem.features[probes].astype(np.float64))
+    return found.reshape(*draws.shape[:-1], -1)
 
 
-def slowest(traces: np.ndarray) -> float:
-    """The smallest effective sample size of traces (chains, draws, quantities)."""
-    return min(effective_size(traces[..., number]) for number in range(traces.shape[-1]))
+def slowest(traces: np.ndarray, variances: np.ndarray) -> float:
+    """Effective draws for each draw of the slowest quantity, of traces (chains, draws, quantities).
 
-
-def effective_size(trace: np.ndarray) -> float:
-    """Of chains (chains, draws): Gelman et al. (2013), section 11.5, with Geyer's (1992) initial positive sequence.
-
-    0 where nothing moves.
+    ``variances`` are those of the target, about; where the traces have more, it is theirs. Draws that alternate
+    count as independent ones.
     """
-    chains, num_draws = trace.shape
-    centred = trace - trace.mean(axis=1, keepdims=True)
-    spectrum = np.fft.rfft(centred, 2 * num_draws, axis=1)
-    covariances = np.fft.irfft(np.abs(spectrum) ** 2, axis=1)[:, :num_draws].mean(axis=0) / num_draws
-    within = covariances[0] * num_draws / (num_draws - 1)
-    total = covariances[0] + (trace.mean(axis=1).var(ddof=1) if chains > 1 else 0.0)
-    if not total > 0 or not within > 0:
-        return 0.0
-    correlations = 1 - (within - covariances) / total
-    pairs = correlations[: num_draws // 2 * 2].reshape(-1, 2).sum(axis=1)
-    end = int(np.argmax(pairs <= 0)) if (pairs <= 0).any() else len(pairs)
-    # The first pair holds lag 0, which is 1.
-    time_scale = max(2 * pairs[:end].sum() - 1, 1 / math.log10(chains * num_draws + 10))
-    return chains * num_draws / time_scale
+    spread = np.maximum(variances, traces.var(axis=(0, 1)))
+    jumps = np.square(np.diff(traces, axis=1)).mean(axis=(0, 1))
+    share = min(1.0, np.min(jumps / (2 * spread + np.finfo(float).tiny)))
+    return float(share / (2 - share))
 
 
 def _why(best: Rung, count: int) -> str:
     if best.temperature is None:
         return f"{count} steps tried"
     return (
-        f"{1e6 * best.efficiency:.3g} effective draws of the slowest prediction per million evaluations, "
+        f"{1e6 * best.efficiency:.3g} effective draws of the slowest output per million evaluations, "
         f"temperature {best.temperature:.2f}, {count} steps tried"
     )

@@ -1,6 +1,7 @@
 """The ladder of steps: its parts against closed forms, its budget, and the run that it belongs to."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy import signal
 
 from implementations import ladder
 from implementations.infrastructure.errors import SettingError
-from implementations.ladder import Pilot, Rung, budget_of, choose, climb, effective_size, slowest
+from implementations.ladder import Pilot, Rung, budget_of, choose, climb, slowest
 from implementations.methods import METHODS, resolve
 from implementations.sampling import sample
 from implementations.settings import Size
@@ -17,6 +18,8 @@ from tests.implementations.networks import tiny_network_problem
 
 GIVEN = {"num_steps": 400, "num_warmup": 100, "thin": 10, "step_size": "ladder", "weight": 20}
 BUDGET = 200_000
+#: Steps of a run that is long enough for any rung.
+LONG = 10**9
 
 
 @pytest.fixture
@@ -29,22 +32,33 @@ def climbed(problem, method, **given):
 
 
 class TestTheSizeOfASample:
-    @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+    @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9, 0.999])
     def test_it_is_that_of_an_autoregression(self, correlation):
-        """n (1 - r) / (1 + r)."""
-        noise = np.random.default_rng(0).standard_normal((4, 21_000))
-        trace = signal.lfilter([1], [1, -correlation], noise, axis=1)[:, 1000:]
-        # The sum of correlations is cut where noise first takes it below 0.
-        assert effective_size(trace) == pytest.approx(80_000 * (1 - correlation) / (1 + correlation), rel=0.2)
-
-    def test_chains_apart_are_worth_about_one_draw_each(self):
-        trace = np.random.default_rng(0).standard_normal((4, 1000)) + 50.0 * np.arange(4)[:, None]
-        assert effective_size(trace) < 10
+        """(1 - r) / (1 + r) for each draw, also where the pilot is shorter than the autocorrelation time."""
+        noise = np.random.default_rng(0).standard_normal((4, 20_400))
+        noise[:, 1:] *= math.sqrt(1 - correlation**2)
+        trace = signal.lfilter([1], [1, -correlation], noise, axis=1)[:, -400:, None]
+        assert slowest(trace, np.ones(1)) == pytest.approx((1 - correlation) / (1 + correlation), rel=0.15)
 
     def test_what_stands_still_is_worth_nothing_and_the_slowest_counts(self):
         moving = np.random.default_rng(0).standard_normal((4, 1000, 1))
-        assert effective_size(np.ones((4, 100))) == 0
-        assert slowest(np.concatenate([moving, np.ones_like(moving)], axis=-1)) == 0 < slowest(moving)
+        still = np.broadcast_to(np.arange(4.0)[:, None, None], moving.shape)
+        assert slowest(still, np.ones(1)) == 0 == slowest(np.ones_like(moving), np.zeros(1))
+        both = np.concatenate([moving, 0.1 * moving], axis=-1)
+        assert slowest(both, np.ones(2)) < 0.1 * slowest(moving, np.ones(1))
+
+    def test_draws_that_are_wider_than_the_target_are_measured_by_their_own_width(self):
+        wide = 5 * np.random.default_rng(0).standard_normal((4, 1000, 1))
+        assert slowest(wide, np.ones(1)) == pytest.approx(1, rel=0.1)
+        assert slowest((-1.0) ** np.arange(100)[None, :, None] * np.ones((4, 1, 1)), np.ones(1)) == 1
+
+    def test_variances_of_the_outputs_are_those_of_the_exact_posterior(self, problem):
+        linear = problem("linear")
+        pilot = Pilot(linear, METHODS["sgld"], resolve("sgld", {"weight": 20}, linear), "torch-cpu", 0)
+        covariance = gaussian_posterior(linear, 20.0).covariance
+        points = linear.features[np.linspace(0, 99, 20).astype(int)].astype(float)
+        exact = np.einsum("nf,fg,ng->n", points, covariance, points)
+        np.testing.assert_allclose(pilot.variances, exact, rtol=0.35)
 
 
 class TestTheTemperature:
@@ -83,13 +97,21 @@ class TestTheTemperature:
 class TestTheChoice:
     def test_the_most_effective_within_the_bound_is_chosen(self):
         rungs = [Rung(0.1, 1e-3, 1.0), Rung(0.2, 2e-3, 1.05), Rung(0.4, 4e-3, 1.3), Rung(0.8)]
-        assert choose(rungs) == (rungs[1], None)
+        assert choose(rungs, LONG) == (rungs[1], None)
         # A deviation that is not resolved does not count against a step.
-        assert choose([*rungs[:2], Rung(0.4, 4e-3, 1.3, temperature_error=0.11)])[0].step_size == 0.4
+        assert choose([*rungs[:2], Rung(0.4, 4e-3, 1.3, temperature_error=0.11)], LONG)[0].step_size == 0.4
+
+    def test_a_step_too_rare_for_the_run_is_not_chosen_however_cheap(self):
+        """As in delayed acceptance: a move that the first stage rejects takes no evaluation."""
+        rungs = [Rung(0.1, 0.02, 1.0, cost=1000), Rung(0.2, 0.03, 1.0, cost=900), Rung(0.4, 1e-4, 1.0, cost=0.1)]
+        assert choose(rungs, num_steps=LONG)[0] is rungs[2]
+        assert choose(rungs, num_steps=100_000)[0] is rungs[1]
+        # Too few steps for any of them: as many effective draws as possible.
+        assert choose([replace(rungs[0], cost=10), rungs[1]], num_steps=100)[0] is rungs[1]
 
     def test_where_none_is_within_it_the_smallest_is_taken_and_said(self):
         rungs = [Rung(0.1, 1e-3, 1.2), Rung(0.2, 2e-3, 1.4)]
-        best, warning = choose(rungs)
+        best, warning = choose(rungs, LONG)
         assert best is rungs[0] and "no step of the ladder has a temperature within 0.1" in warning
 
 
@@ -124,11 +146,11 @@ def test_the_ladder_goes_on_where_the_best_is_at_its_end(problem, small_budget, 
 
     def rung(self, step_size, affordable):
         self.num_gradients += int(2 * affordable)
-        return Rung(step_size, 1 / (1 + abs(math.log(step_size / default / best))), 1.0, cost=2.0)
+        return Rung(step_size, 2 / (1 + abs(math.log(step_size / default / best))), 1.0, cost=2.0)
 
     default = METHODS["sgld"].settings["step_size"].default_for(2)
     monkeypatch.setattr(Pilot, "_rung", rung)
-    monkeypatch.setattr(Pilot, "_bears_wide_starts", lambda *_: True)
+    monkeypatch.setattr(Pilot, "_works_from_starts", lambda *_: True)
     found = climbed(problem("linear"), "sgld", batch_size=10)
     assert found.chosen["step_size"] == pytest.approx(expected * default)
     assert found.num_gradients <= BUDGET
@@ -146,6 +168,22 @@ def test_a_step_that_carries_chains_away_from_the_starts_of_a_run_is_not_taken(p
     monkeypatch.setattr(Pilot, "_run", run)
     found = climbed(problem("linear"), "sgld", batch_size=10)
     assert free.chosen["step_size"] > default >= found.chosen["step_size"]
+
+
+def test_a_step_that_moves_no_chain_away_from_the_starts_of_a_run_is_not_taken(problem, small_budget, monkeypatch):
+    """As if moves were rejected there at all but small steps."""
+    right, default = Pilot._run, METHODS["pbnn"].settings["step_size"].default_for(2)
+
+    def run(self, step_size, num_steps, spread=1.0):
+        draws, acceptance = right(self, step_size, num_steps, spread)
+        if spread > 1 and step_size > default / 4:
+            draws[1] = draws[1, :1]
+        return draws, acceptance
+
+    free = climbed(problem("linear"), "pbnn", batch_size=5)
+    monkeypatch.setattr(Pilot, "_run", run)
+    found = climbed(problem("linear"), "pbnn", batch_size=5)
+    assert free.chosen["step_size"] > default / 4 >= found.chosen["step_size"]
 
 
 def test_the_run_is_that_of_the_chosen_number_and_a_resumed_one_is_not_tuned_again(problem, small_budget, monkeypatch):
