@@ -45,6 +45,9 @@ def list_of(path: Path) -> Path:
     return path.with_suffix(".sha256")
 
 
-def made_from(problem: Path, run: Path, reference: Path, digest: Callable[[Path], str] = sha256_of) -> dict[str, str]:
+def made_from(
+    problem: Path, run: Path, reference: Path | None, digest: Callable[[Path], str] = sha256_of
+) -> dict[str, str]:
     """Checksums of the files that the evaluation of a run is made from."""
-    return {"problem": digest(problem), "run": digest(run), "reference": digest(reference)}
+    files = {"problem": problem, "run": run, "reference": reference}
+    return {name: digest(path) for name, path in files.items() if path is not None}

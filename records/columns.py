@@ -117,7 +117,7 @@ COLUMNS: dict[str, Column] = {
     "validation_ece": Column("number", "ece on the validation points, for choosing batch_size", DISTANCE),
     "validation_confidence_gap": Column("number", "confidence_gap on the validation points"),
     # Fidelity to the run's own target
-    "reference_kind": Column("text", "closed_form, gold_standard or failed"),
+    "reference_kind": Column("text", "closed_form, gold_standard, failed, or none where the study asks for none"),
     "reference_usable": Column("flag", "is the reference fit for claims? if not, what compares with it is empty"),
     "reference_reason": Column("text", "why it is not"),
     "reference_r_hat": Column("number", "R-hat of the reference", POSITIVE),

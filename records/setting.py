@@ -26,7 +26,7 @@ MIN_ESS = 400
 #: The same in words.
 CONVERGED = f"R-hat of at most {MAX_R_HAT}, ESS of at least {MIN_ESS}"
 #: Methods whose chain keeps the posterior of all data, the paper's "BNN", the nearest to the paper's first.
-POSTERIOR = ("full_mh", "mala")
+POSTERIOR = ("full_mh", "mala", "blackjax_hmc")
 #: Settings that say how long a chain is, not what it does.
 LENGTHS = ("num_steps", "num_warmup", "thin", "chains")
 
@@ -250,7 +250,7 @@ def own_departures(setting: Setting) -> list[str]:
 def full_data(settings: Iterable[Setting]) -> Setting | None:
     """The chain that stands for the posterior of all data, the full-data baseline of all comparisons.
 
-    Of full_mh and mala at w = N the one with most converged seeds, of equals full_mh, then the nearest to its defaults.
+    Of POSTERIOR at w = N the one with most converged seeds, of equals the first, then the nearest to its defaults.
     """
     exact = [one for one in one_backend(settings) if one["weight"] == "data" and one["method"] in POSTERIOR]
     return min(

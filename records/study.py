@@ -85,4 +85,6 @@ class StudyResults:
 
     def reference(self, row: Mapping[Any, Any]) -> Reference | str:
         """The right answer for a row's own target, or why there is none."""
+        if row["reference_kind"] == "none":
+            return "the study asks for none"
         return load_reference(reference_path(self.folder, row["variant"], row["target_weight"], row["seed"]))

@@ -21,24 +21,25 @@ Arrays = dict[str, np.ndarray]
 
 
 def evaluate(
-    problem: Problem, record: Mapping[str, Any], arrays: Mapping[str, np.ndarray], reference: Reference | str
+    problem: Problem, record: Mapping[str, Any], arrays: Mapping[str, np.ndarray], reference: Reference | str | None
 ) -> tuple[Metrics, Arrays]:
     """Metrics and curves of a run that ended well: ``record`` is its run.json, ``arrays`` its draws.npz.
 
-    Where its reference could not be made, ``reference`` is the reason, and there are no metrics that need it.
+    Where its reference could not be made, ``reference`` is the reason, and where none was asked for it is None; then
+    there are no metrics that need it.
     """
     metrics, curves, chains = _metrics_of_draws(problem, arrays["draws"], reference)
     return metrics | _cost(record, chains) | _audit(record["method_acceptance"], arrays), curves
 
 
-def metrics_of_draws(problem: Problem, draws: np.ndarray, reference: Reference | str) -> tuple[Metrics, Arrays]:
+def metrics_of_draws(problem: Problem, draws: np.ndarray, reference: Reference | str | None) -> tuple[Metrics, Arrays]:
     """Metrics and curves of draws (chains, draws, P), whoever made them."""
     metrics, curves, _ = _metrics_of_draws(problem, draws, reference)
     return metrics, curves
 
 
 def _metrics_of_draws(
-    problem: Problem, draws: np.ndarray, reference: Reference | str
+    problem: Problem, draws: np.ndarray, reference: Reference | str | None
 ) -> tuple[Metrics, Arrays, Convergence]:
     test = predictive_of(problem, draws, problem.test_features, problem.test_targets)
     validation = predictive_of(problem, draws, problem.validation_features, problem.validation_targets)
@@ -153,9 +154,11 @@ def _distance_from_truth(problem: Problem, on_grid: Arrays) -> Metrics:
 
 
 def _fidelity(
-    problem: Problem, draws: np.ndarray, test: Predictive, chains: Convergence, reference: Reference | str
+    problem: Problem, draws: np.ndarray, test: Predictive, chains: Convergence, reference: Reference | str | None
 ) -> Metrics:
     """Deviations from the reference, where there is one to be trusted."""
+    if reference is None:
+        return {"reference_kind": "none"}
     if isinstance(reference, str):
         return {"reference_kind": "failed", "reference_usable": False, "reference_reason": reference}
     has_closed_form = reference.kind == "closed_form"

@@ -92,6 +92,7 @@ def _expand(
         place: Place = ("tasks", number)
         variant = _variant({**entry, "task": tasks.get(entry["task"], entry["task"])}, place, mistakes)
         defaults = study_defaults | _defaults(entry.get("defaults", {}), known, (*place, "defaults"), mistakes)
+        has_reference = "reference" not in entry and "reference" not in content
         for method, grids in entry["methods"].items():
             card, source = cards[method], source_of(cards[method])
             for grid_place, grid in _grids(grids, (*place, "methods", method)):
@@ -106,7 +107,7 @@ def _expand(
                     return
                 for label, settings in _combinations(variant, card, grid, defaults, grid_place, mistakes):
                     for backend, seed in itertools.product(nearest["backends"], seeds):
-                        run = Run(variant, card.name, settings, backend, int(seed), label, source)
+                        run = Run(variant, card.name, settings, backend, int(seed), label, source, has_reference)
                         growing |= {run.setting} if grows else set()
                         yield grid_place, run
 

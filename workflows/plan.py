@@ -24,9 +24,8 @@ def plan_lines(study: Study, results: Path, num_cores: int | None = None) -> lis
     if not waiting:
         return lines
     seconds = sum(map(expected_seconds, waiting)) + OF_A_PART * len(in_parts(waiting))
-    lines.append(
-        f"time: {in_words(seconds / cores)} on {cores} cores, within a factor of three; references come on top"
-    )
+    more = "; references come on top" if any(run.has_reference for run in waiting) else ""
+    lines.append(f"time: {in_words(seconds / cores)} on {cores} cores, within a factor of three{more}")
     # A device that is not there makes no draws, but who knows before.
     lines.append(f"disk: about {_size(sum(map(draw_bytes, waiting)))} of draws in {results}")
     tasks = sorted({run.variant.name for run in waiting if run.variant.definition.fetch})

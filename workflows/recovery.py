@@ -24,7 +24,8 @@ class Job(NamedTuple):
 
     folder: Path
     problem: Path
-    reference: Path
+    #: None where the study asks for none.
+    reference: Path | None
 
 
 class _Inspection:
@@ -53,7 +54,7 @@ def clear_failures(results: Path, jobs: Sequence[Job]) -> list[str]:
     tracked = results / "tracked.json"
     if tracked.exists() and not inspection.passes(_is_tracked, tracked):
         tracked.unlink()
-    for path in sorted({path for job in jobs for path in (job.problem, job.reference)}):
+    for path in sorted({path for job in jobs for path in (job.problem, job.reference) if path}):
         if path.exists() and not inspection.passes(_is_result, path):
             path.unlink()
             list_of(path).unlink(missing_ok=True)
@@ -63,8 +64,8 @@ def clear_failures(results: Path, jobs: Sequence[Job]) -> list[str]:
         record, metrics = job.folder / "run.json", job.folder / "metrics.json"
         if record.exists() and not inspection.passes(_is_run, job.folder):
             record.replace(record.with_name("failed.json"))
-        is_evaluated = record.exists() and job.problem.exists() and job.reference.exists()
-        if metrics.exists() and not (is_evaluated and inspection.passes(_is_evaluation, job, digest)):
+        has_sources = all(path.exists() for path in (record, job.problem, job.reference) if path)
+        if metrics.exists() and not (has_sources and inspection.passes(_is_evaluation, job, digest)):
             metrics.unlink()
     return inspection.damaged
 

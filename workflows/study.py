@@ -76,6 +76,8 @@ class Run:
     label: str
     #: Where a method that is not the suite's comes from, ``/path/to/file.py:CARD`` or ``package.module:CARD``.
     source: str | None = None
+    #: Is it compared with the exact or gold-standard answer of its target?
+    has_reference: bool = True
 
     @property
     def card(self) -> Card:

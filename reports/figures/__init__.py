@@ -7,6 +7,7 @@ from reports.figures.backends import draw_backends
 from reports.figures.calibration import draw_calibration
 from reports.figures.convergence import draw_convergence, draw_coverage
 from reports.figures.cost import draw_bias_against_evaluations, draw_bias_against_seconds, draw_step_cost
+from reports.figures.cure import draw_cure
 from reports.figures.decisions import draw_decisions, draw_noise
 from reports.figures.paper import draw_alternatives, draw_linear, draw_regression
 from reports.figures.paper_reliability import draw_reliability_diagrams
@@ -96,6 +97,21 @@ TALL_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
         spec
         for spec in FIGURES
         if spec.name in ("acceptance", "decisions", "noise", "step_cost", "convergence", "coverage")
+    ),
+)
+
+#: Of the study of networks on MNIST.
+CALIBRATION_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
+    FigureSpec("cure", "Confidence gap and NLL over n", TARGET, draw_cure, claims=(13, 51, 52, 53)),
+    *(spec for spec in FIGURES if spec.name in ("convergence", "coverage")),
+)
+
+#: Of the network that is stochastic throughout.
+LAYERS_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
+    *(
+        spec
+        for spec in FIGURES
+        if spec.name in ("acceptance", "decisions", "noise", "bias_evaluations", "convergence", "coverage")
     ),
 )
 

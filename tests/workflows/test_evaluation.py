@@ -113,6 +113,18 @@ def test_a_reference_that_failed_or_is_not_to_be_trusted_leaves_its_metrics_out_
         assert metrics["rmse"] > 0
 
 
+def test_where_no_reference_is_asked_for_all_is_there_but_what_compares_with_it(linear, exact_draws):
+    compared, curves = evaluate(linear, record_of(linear), {"draws": exact_draws}, reference(linear, 100.0))
+    alone, same_curves = evaluate(linear, record_of(linear), {"draws": exact_draws}, None)
+    assert alone["reference_kind"] == "none"
+    assert curves.keys() == same_curves.keys()
+    dropped = compared.keys() - alone.keys()
+    assert {"sd_ratio", "mean_error", "squared_bias", "sliced_w2", "reference_usable"} <= dropped
+    assert {name: compared[name] for name in alone if name != "reference_kind"} == {
+        name: value for name, value in alone.items() if name != "reference_kind"
+    }
+
+
 def test_a_network_is_judged_by_its_predictions_and_not_by_its_parameters():
     """A hidden unit turned over, with the weights after it, is the same function."""
     network = tiny_network_problem()

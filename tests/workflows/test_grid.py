@@ -170,6 +170,15 @@ def test_the_nearest_seeds_and_backends_win(load):
     ]
 
 
+def test_a_task_or_a_whole_study_may_do_without_references(load):
+    assert all(run.has_reference for run in load(TRIAL).runs)
+    of_a_task = load(changed("stochastic: all", "reference: none\n    stochastic: all")).runs
+    assert {run.variant.task for run in of_a_task if not run.has_reference} == {"regression"}
+    assert not any(run.has_reference for run in load(f"reference: none\n{TRIAL}").runs)
+    # Where its files are does not depend on it.
+    assert [run.path for run in of_a_task] == [run.path for run in load(TRIAL).runs]
+
+
 def test_the_same_settings_may_be_split_over_backends_and_seeds(load):
     text = changed("full_mh: {}", "full_mh: [{seeds: [0]}, {seeds: [1], backends: [jax-cpu]}]")
     paths = [run.path for run in load(text).runs if run.method == "full_mh"]
@@ -429,6 +438,14 @@ MISTAKES = {
         "[0.001, 0.01]",
         "[]",
         ["tasks[0].methods.pbnn.step_size: [] is not a number or word, or a list of one or more of them"],
+    ),
+    "another reference than none": (
+        "chains: 4",
+        "chains: 4\nreference: exact",
+        [
+            "reference: 'exact' is not the word none. Runs are then compared with no exact or gold-standard answer, "
+            "which can take longer than they do; prediction, calibration, convergence and cost need none"
+        ],
     ),
     "no seed": (
         "seeds: [0, 1]",

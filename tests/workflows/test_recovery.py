@@ -103,6 +103,19 @@ def test_a_study_without_faults_is_left_alone(job):
     assert files(results_of(job)) == before
 
 
+def test_an_evaluation_without_a_reference_needs_none_and_one_with_it_is_another(job):
+    alone = job._replace(reference=None)
+    sources = {"problem": sha256_of(job.problem), "run": sha256_of(job.folder / "run.json")}
+    curves = sha256_of(job.folder / "curves.npz")
+    write_json(job.folder / "metrics.json", {"failure": None, "made_from": sources, "curves_sha256": curves})
+    before = files(results_of(job))
+    assert clear_failures(results_of(job), [alone]) == []
+    assert files(results_of(job)) == before
+    # The study has come to ask for one.
+    assert clear_failures(results_of(job), [job]) == []
+    assert files(results_of(job)).keys() == before.keys() - {METRICS}
+
+
 def test_failures_are_cleared_without_a_word(job):
     write_failure(job.reference, "RuntimeError: no")
     write_json(job.folder / "run.json", RECORD | {"status": "failed"})

@@ -199,6 +199,7 @@ INTERRUPTED = {
     "seeds": [0],
     "backends": ["torch-cpu"],
     "chains": 2,
+    "reference": "none",
     "defaults": {"preconditioner": "none", "num_warmup": 0, "thin": 10},
     "tasks": [
         {
@@ -245,6 +246,11 @@ def test_a_study_stopped_and_killed_in_mid_sample_ends_with_the_draws_of_an_undi
     assert "interrupted: 2 of 2 runs ok" in output
     assert (work.results / "runs" / SHORT / "run.json").stat().st_mtime_ns == finished_at
     assert "waiting for another process" in (work.results / "runs" / LONG / "log.txt").read_text()
+    # It asked for no references, and its rows say so.
+    assert not (work.results / "references").exists()
+    for row in work.rows():
+        assert (row["reference_kind"], row["reference_usable"], row["sd_ratio"]) == ("none", "", "")
+        assert float(row["rmse"]) > 0
     for run in (SHORT, LONG):
         ours, theirs = (np.load(place.results / "runs" / run / "draws.npz") for place in (work, undisturbed))
         assert ours.files == theirs.files

@@ -100,7 +100,10 @@ def weight_of(run):
 
 
 def reference_of(run):
-    return str(layout.reference_path(Path(RESULTS), run.variant.label, weight_of(run), run.seed))
+    """The right answer for its target; None where the study asks for none."""
+    if not run.has_reference:
+        return None
+    return layout.reference_path(Path(RESULTS), run.variant.label, weight_of(run), run.seed)
 
 
 def problems_of(part):
@@ -108,7 +111,12 @@ def problems_of(part):
 
 
 def references_of(part):
-    return list(dict.fromkeys(map(reference_of, part.runs)))
+    return list(dict.fromkeys(str(path) for path in map(reference_of, part.runs) if path))
+
+
+def evaluated(run):
+    """A run as the step that evaluates it reads it; without the weight there is no reference."""
+    return [run.path, run.seed, weight_of(run) if run.has_reference else None]
 
 
 def problems_timed(backend):
@@ -160,7 +168,7 @@ def keep_others_out():
 
 def clear_failures():
     """Take away what failed or is damaged, so that Snakemake finds it missing and makes it again; name the damaged."""
-    jobs = [recovery.Job(folder_of(run), Path(problem_of(run)), Path(reference_of(run))) for run in all_runs()]
+    jobs = [recovery.Job(folder_of(run), Path(problem_of(run)), reference_of(run)) for run in all_runs()]
     lines = recovery.clear_failures(Path(RESULTS), jobs)
     for part in all_parts().values():
         lines += recovery.clear_marks(marks_of(part))

@@ -11,7 +11,7 @@ rule evaluate:
     params:
         results=lambda wildcards: RESULTS,
         variant=lambda wildcards: part_of(wildcards).variant,
-        runs=lambda wildcards: json.dumps([[run.path, run.seed, weight_of(run)] for run in part_of(wildcards).runs]),
+        runs=lambda wildcards: json.dumps(list(map(evaluated, part_of(wildcards).runs))),
     message:
         "evaluation of {wildcards.part}"
     shell:

@@ -28,7 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, required=True, help="folder of the study's results")
     parser.add_argument("--variant", required=True, help="label of the task's variant")
     parser.add_argument(
-        "--runs", type=json.loads, required=True, help="folder below runs/, seed and target weight of each, as JSON"
+        "--runs",
+        type=json.loads,
+        required=True,
+        help="folder below runs/, seed and weight of the reference (null for none) of each, as JSON",
     )
     parser.add_argument("--out", type=Path, required=True, help="a mark that says that all of them are evaluated")
     arguments = parser.parse_args(argv)
@@ -42,7 +45,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     digest, problem_at, reference_at = cache(sha256_of), lru_cache(maxsize=1)(load_problem), cache(load_reference)
     for path, seed, weight in sorted(arguments.runs, key=lambda run: int(run[1])):
         folder = run_folder(results, path)
-        problem, reference = problem_path(results, variant, seed), reference_path(results, variant, weight, seed)
+        problem = problem_path(results, variant, seed)
+        reference = None if weight is None else reference_path(results, variant, weight, seed)
         with held(folder):
             sources = made_from(problem, folder / "run.json", reference, digest)
             if is_done(folder, sources):
@@ -50,7 +54,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
             print(folder, file=sys.stderr, flush=True)
             # Interrupted, it leaves no metrics beside curves of others.
             (folder / "metrics.json").unlink(missing_ok=True)
-            metrics = outcome(folder, partial(problem_at, problem), partial(reference_at, reference))
+            answer = partial(reference_at, reference) if reference else lambda: None
+            metrics = outcome(folder, partial(problem_at, problem), answer)
             checksums = {"made_from": sources, "curves_sha256": sha256_of(folder / "curves.npz")}
             write_json(folder / "metrics.json", sealed(checksums | metrics))
     if is_superseded(results):
@@ -69,7 +74,9 @@ def is_done(folder: Path, sources: dict[str, str]) -> bool:
     return metrics is not None and metrics.get("made_from") == sources and not metrics["failure"]
 
 
-def outcome(folder: Path, problem: Callable[[], Problem], reference: Callable[[], Reference | str]) -> dict[str, Any]:
+def outcome(
+    folder: Path, problem: Callable[[], Problem], reference: Callable[[], Reference | str | None]
+) -> dict[str, Any]:
     """The metrics of a run, its curves written beside it; both are empty for a run that did not end well."""
     curves: dict[str, np.ndarray] = {}
     write_npz(folder / "curves.npz", curves)
