@@ -105,6 +105,9 @@ RIVALS_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
     *(spec for spec in FIGURES if spec.name in ("decisions", "convergence", "coverage")),
 )
 
+#: Of the study of n as a calibration parameter: the same as of the paper, that one first.
+CALIBRATION_FIGURES = tuple(sorted(FIGURES, key=lambda spec: spec.name != "calibration"))
+
 #: Of the suite's benchmarks, not of a study.
 SPEED_FIGURES: tuple[FigureSpec[Benchmarks], ...] = (
     FigureSpec("speed_steps", "A step over its bare likelihoods and gradients", SECTION, draw_steps),
