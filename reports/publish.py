@@ -7,6 +7,7 @@ The second line renews what the README shows of it; ``make publish`` does both.
 """
 
 import argparse
+import json
 import re
 import shutil
 import sys
@@ -15,14 +16,13 @@ from pathlib import Path
 
 from records.checksums import check_list, list_of
 from records.summary import is_complete, read_rows, report_failures
+from reports.benchmarks import SECTION
 
 PUBLISHED = Path(__file__).parent / "published"
 #: Beside pictures and tables: the page, what it links to, and what the README is made of.
 FILES = ("report.html", "claims.json", "figures.json", "summary.csv")
-#: What README and documentation show.
-README_FIGURES = ("figure1_linear", "figure3_reliability", "targets", "bias_evaluations")
-#: The same of studies other than the paper's.
-FIGURES_OF = {"tall": ("cost_of_a_draw", "bias_cost", "regime_map"), "rivals": ("frontier",)}
+#: Figures that pages of the documentation show, beside the first one of every study.
+DOCUMENTED = {"paper": ("figure1_linear", "figure3_reliability", "targets", "bias_evaluations")}
 #: Every clone carries it, so it stays small.
 MAX_BYTES = 8 * 2**20
 
@@ -45,7 +45,9 @@ def publish(results: Path, out: Path) -> int:
         raise ValueError(f"parts of the report failed: {'; '.join(failures)}")
     if any(row["git_is_dirty"] == "True" for row in rows):
         raise ValueError(f"{results} has runs of code that is in no commit; commit, remove these results and run again")
-    pictures = [results / "figures" / f"{name}.png" for name in FIGURES_OF.get(results.name, README_FIGURES)]
+    first = first_figure(results)
+    shown = dict.fromkeys([*([first[0]] if first else []), *DOCUMENTED.get(results.name, ())])
+    pictures = [results / "figures" / f"{name}.png" for name in shown]
     absent = [picture.name for picture in pictures if not picture.exists()]
     if absent:
         raise ValueError(f"README and documentation show figures that {results} does not have: {', '.join(absent)}")
@@ -65,6 +67,13 @@ def publish(results: Path, out: Path) -> int:
     page = out / "report.html"
     page.write_text(without_run_pages(page.read_text(encoding="utf-8")), encoding="utf-8")
     return num_bytes
+
+
+def first_figure(folder: Path) -> tuple[str, str] | None:
+    """Name and title of the figure that a report begins with; None where nothing of the study was drawn."""
+    figures = json.loads((folder / "figures.json").read_text(encoding="utf-8"))["figures"]
+    drawn = (one for one in figures if not one["absent"] and not one["failure"] and one["section"] != SECTION)
+    return next(((one["name"], one["title"]) for one in drawn), None)
 
 
 def without_run_pages(html: str) -> str:

@@ -12,9 +12,8 @@ from records.summary import report_failures
 from reports import tables
 from reports.benchmarks import KEPT, load
 from reports.claims import as_json
-from reports.contents import contents_of
+from reports.contents import contents_of, findings_of
 from reports.figures import SPEED_FIGURES
-from reports.findings import findings
 from reports.judging import format_error, judge_claims
 from reports.leaderboard import leaderboards
 from reports.page import anchors_of, origin, page
@@ -40,7 +39,7 @@ def render(
     """
     drawn = [_drawn(spec, study) for spec in figures]
     judged = judge_claims(claims, study)
-    found = findings(study)
+    found = findings_of(study)
     speed = _speed(benchmarks)
     all_drawn = [*drawn, *speed.figures]
     pictures = {f"{figure.spec.name}.{kind}": getattr(figure, kind) for figure in all_drawn for kind in ("png", "svg")}

@@ -139,6 +139,7 @@ class Contents:
 
     claims: Sequence[Claim]
     figures: Sequence[FigureSpec[StudyResults]]
+    findings: Sequence[Callable[[StudyResults], Finding]]
     #: Over the claims, and what one of them is called.
     heading: str = "The paper's claims"
     noun: str = "claim"

@@ -1,29 +1,143 @@
-"""What the README shows of a published study other than the paper's: its first figure, and its verdicts."""
+"""The published studies as README and documentation show them: all in ``reports/published``, whatever their names."""
 
 import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from reports.publish import FIGURES_OF, PUBLISHED
-from workflows.markdown import text
+from records.study import StudyResults
+from reports.contents import contents_of, findings_of
+from reports.page import SURPRISES
+from reports.publish import PUBLISHED, first_figure
+from reports.types import NOT_ASKED, OUTCOMES, REPRODUCED, Finding
+from workflows.markdown import table, text
 
-ROOT = Path(__file__).parents[1]
-
-
-def published(study: str) -> str:
-    """As Markdown; where it is not published yet, how to."""
-    if not (PUBLISHED / study / "claims.json").exists():
-        file = f"workflows/studies/{study}.yaml"
-        return f"Not published yet: `make run STUDY={file}`, then `make publish STUDY={file}`.\n"
-    figures, claims = _read(study, "figures"), _read(study, "claims")
-    first = next(figure for figure in figures["figures"] if figure["name"] == FIGURES_OF[study][0])
-    folder = (PUBLISHED / study).relative_to(ROOT).as_posix()
-    title = text(first["title"])
-    answers = "".join(f"- {text(one['statement'])} **{one['verdict']}**\n" for one in claims["claims"])
-    report = f"[The report]({folder}/report.html) has rules and evidence (commit {claims['commit']})."
-    return f"![{title}]({folder}/figures/{first['name']}.png)\n\n{answers}\n{report}\n"
+#: Its claims are what the suite is about; it stands before the others.
+PAPER = "paper"
+#: Findings that the README has of the paper's study, and of each other one.
+OF_PAPER, OF_OTHERS = 3, 1
 
 
-def _read(study: str, name: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((PUBLISHED / study / f"{name}.json").read_text(encoding="utf-8"))
-    return content
+@dataclass(frozen=True)
+class Published:
+    """A study that is kept with the code."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """Where it comes from, and its claims."""
+        content: dict[str, Any] = json.loads((self.folder / "claims.json").read_text(encoding="utf-8"))
+        return content
+
+    @property
+    def claims(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.about["claims"]
+        return found
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """In the words of today, from its numbers."""
+        return findings_of(StudyResults.load(self.folder))
+
+    @cached_property
+    def picture(self) -> tuple[str, str]:
+        """Title and file of the figure that its report begins with; empty where it has none."""
+        name, title = first_figure(self.folder) or ("", "")
+        return text(title), name and f"figures/{name}.png"
+
+    @property
+    def counts(self) -> str:
+        """``10 reproduced, 8 reproduced in part``, in that order; what it does not ask is not counted."""
+        words = contents_of(self.name).words
+        found = Counter(claim["verdict"] for claim in self.claims)
+        outcomes = [words.get(outcome, outcome) for outcome in OUTCOMES if outcome != NOT_ASKED]
+        return ", ".join(f"{found[outcome]} {outcome}" for outcome in outcomes if found[outcome])
+
+
+def published_studies(folder: Path = PUBLISHED) -> list[Published]:
+    """All of them, the paper's first."""
+    names = sorted((path.parent.name for path in folder.glob("*/claims.json")), key=lambda name: (name != PAPER, name))
+    return [Published(folder / name) for name in names]
+
+
+def first_sentence(words: str) -> str:
+    return re.split(r"(?<=\.) (?=[A-Z])", words, maxsplit=1)[0]
+
+
+def short_findings(studies: list[Published]) -> str:
+    """The first findings of every study, each with its first sentence: what there is to remember."""
+    found = [one for study in studies for one in study.findings[: OF_PAPER if study.name == PAPER else OF_OTHERS]]
+    return "".join(f"- **{text(one.headline)}** {text(first_sentence(one.text))}\n" for one in found)
+
+
+def studies_table(studies: list[Published], root: str) -> str:
+    """One row per study: its report below ``root``, what it is about, and how its claims were judged."""
+    rows = [
+        [
+            f"[{study.name}]({root}/{study.name}/report.html)",
+            text(study.about["description"]),
+            study.counts,
+            f"{study.about['commit']}, {study.about['finished'][:10]}",
+        ]
+        for study in studies
+    ]
+    return table(["report", "about", "verdicts", "code and date"], rows)
+
+
+def surprising_verdicts(studies: list[Published]) -> str:
+    """The claims of the paper that were not simply reproduced, one line each.
+
+    A claim that the first study does not ask about has its verdict from another one that does.
+    """
+    paper, *others = studies
+    asked = {
+        claim["id"]: claim
+        for study in reversed(others)
+        for claim in study.claims
+        if contents_of(study.name).claims == contents_of(PAPER).claims and claim["verdict"] != NOT_ASKED
+    }
+    claims = [asked.get(one["id"], one) if one["verdict"] == NOT_ASKED else one for one in paper.claims]
+    rest = sorted(
+        (one for one in claims if one["verdict"] != REPRODUCED),
+        key=lambda one: (SURPRISES.index(one["verdict"]), one["id"]),
+    )
+    rows = [[str(one["id"]), text(one["statement"]), f"**{one['verdict']}**"] for one in rest]
+    said = f"{len(claims) - len(rest)} of {len(claims)} claims are reproduced. The others:\n\n"
+    return said + table(["", "claim of the paper, in our words", "verdict"], rows)
+
+
+def findings_page(studies: list[Published]) -> str:
+    """A page of the documentation: every study with its first figure and all its findings."""
+    intro = (
+        "# What we found\n\nEvery study that is published with the code: its first figure, and what it found. A "
+        "finding is left out where the numbers do not support it. The reports have intervals, verdicts with their "
+        "rules, and every run.\n\n"
+    )
+    return intro + "\n".join(map(_section, studies))
+
+
+def hero(study: Published) -> str:
+    """The first figure of a study's report below its message."""
+    title, picture = study.picture
+    return f"**{title}**\n\n![{title}](published/{study.name}/{picture})\n" if picture else ""
+
+
+def _section(study: Published) -> str:
+    return (
+        f"## {study.name}\n\n{_sentence(study.about['description'])} Verdicts: {study.counts}.\n"
+        f"[Open the report](published/{study.name}/report.html)\n\n"
+        + "".join(f"- **{text(one.headline)}** {text(one.text)}\n" for one in study.findings)
+        + f"\n{hero(study)}"
+    )
+
+
+def _sentence(words: str) -> str:
+    return text(words[:1].upper() + words[1:]).rstrip(".") + "."

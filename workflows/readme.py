@@ -1,41 +1,32 @@
-"""The parts of README.md that follow from the code and from the published study.
+"""The parts of README.md that follow from the code and from the published studies.
 
 ``python -m workflows.readme`` renews them.
 """
 
-import json
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from implementations.card import Card
 from implementations.methods import METHODS
-from records.study import StudyResults
-from reports.findings import findings
 from reports.publish import PUBLISHED
-from reports.types import OUTCOMES
-from workflows.markdown import fenced, table, text
-from workflows.published import published
+from workflows.markdown import fenced, table
+from workflows.published import Published, published_studies, short_findings, studies_table, surprising_verdicts
 
 README = Path(__file__).parents[1] / "README.md"
 EXAMPLE = README.parent / "docs" / "examples" / "start.py"
-STUDY = "paper"
-#: Of each study: the report has them all.
-NUM_FINDINGS = 2
-#: The figure that says most at a glance.
-HERO = "figure1_linear"
+#: What a method may be, in the words of the cards.
+EXACTNESS = ("exact", "conditional", "biased")
 
 
-def refresh(content: str) -> str:
+def refresh(content: str, folder: Path = PUBLISHED) -> str:
     """``content`` with a new part between every ``<!-- begin name -->`` and ``<!-- end name -->``."""
+    studies = published_studies(folder)
     parts: dict[str, Callable[[], str]] = {
-        "hero": lambda: hero(_published("figures")),
-        # What the suite adds, then what became of the paper's claims.
-        "findings": lambda: "".join(found(StudyResults.load(PUBLISHED / study)) for study in ("tall", STUDY)),
+        "hero": lambda: hero(studies[0]),
+        "findings": lambda: short_findings(studies),
         "example": example,
-        "verdicts": lambda: verdicts(_published("claims")),
-        "tall": lambda: published("tall"),
+        "verdicts": lambda: surprising_verdicts(studies),
+        "studies": lambda: studies_table(studies, PUBLISHED.relative_to(README.parent).as_posix()),
         "methods": methods_table,
     }
     for name, part in parts.items():
@@ -48,21 +39,10 @@ def refresh(content: str) -> str:
     return content
 
 
-def _published(name: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((PUBLISHED / STUDY / f"{name}.json").read_text(encoding="utf-8"))
-    return content
-
-
-def hero(content: dict[str, Any]) -> str:
-    """The figure HERO with its title; ``content`` is that of figures.json."""
-    figure = next(figure for figure in content["figures"] if figure["name"] == HERO)
-    path = (PUBLISHED / STUDY / "figures" / f"{HERO}.png").relative_to(README.parent)
-    return f"![{text(figure['title'])}]({path})\n"
-
-
-def found(study: StudyResults) -> str:
-    """The first findings of a study, one item each."""
-    return "".join(f"- **{text(one.headline)}** {text(one.text)}\n" for one in findings(study)[:NUM_FINDINGS])
+def hero(study: Published) -> str:
+    """The first figure of a study's report, with its title."""
+    title, picture = study.picture
+    return f"![{title}]({PUBLISHED.relative_to(README.parent).as_posix()}/{study.name}/{picture})\n"
 
 
 def example() -> str:
@@ -70,21 +50,13 @@ def example() -> str:
     return fenced(EXAMPLE.read_text(encoding="utf-8").partition("\n\n")[2], "python")
 
 
-def verdicts(content: dict[str, Any]) -> str:
-    """The claims of the paper and what became of each; ``content`` is that of claims.json."""
-    claims = content["claims"]
-    counts = Counter(claim["verdict"] for claim in claims)
-    counted = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
-    origin = f"Of {len(claims)} claims: {counted} (commit {content['commit']}, {content['finished']}).\n\n"
-    rows = [[str(claim["id"]), text(claim["statement"]), f"**{claim['verdict']}**"] for claim in claims]
-    return origin + table(["", "claim of the paper, in our words", "verdict"], rows)
-
-
 def methods_table() -> str:
-    """The rows of METHODS: what, is its target what it samples, and the points that a step reads."""
-    rows = [[f"`{name}`", text(card.summary), card.exactness, _points(card)] for name, card in METHODS.items()]
-    lines = table(["method", "what", "exact?", "points per step"], rows)
-    return f"<details>\n<summary>All {len(rows)} methods</summary>\n\n{lines}\n</details>\n"
+    """The names of METHODS by what a step reads and by whether it samples its target."""
+    found: dict[str, dict[str, list[str]]] = {points: {} for points in ("N", "n M", "n", "as needed", "none")}
+    for name, card in METHODS.items():
+        found[_points(card)].setdefault(card.exactness, []).append(f"`{name}`")
+    rows = [[points, *(", ".join(names.get(one, [])) for one in EXACTNESS)] for points, names in found.items()]
+    return table(["points per step", *EXACTNESS], rows)
 
 
 def _points(card: Card) -> str:

@@ -12,14 +12,27 @@ from implementations.tasks import TASKS
 from records.columns import COLUMNS, DERIVED, Column
 from reports.benchmarks import HEADINGS, Benchmarks, is_met, load, words
 from reports.claims import CLAIMS
+from reports.contents import CONTENTS
+from reports.types import Claim
 from workflows.markdown import fenced, table, text
+from workflows.published import findings_page, hero, published_studies, short_findings, studies_table
 from workflows.winners import winners_table
 
 #: Commands by what they are for. Other packages' are known by name: imports point one way.
 COMMANDS = {
-    "implementations": "One run, without a study",
+    "pbnn_bench": "All commands",
+    "pbnn_bench sample": "Run one method on one task",
+    "pbnn_bench run": "Run a study",
     "workflows.grid": "Check a study",
-    "reports.calibrate": "Choose a mini-batch size",
+    "pbnn_bench report": "Render a report again",
+    "pbnn_bench compare": "Compare two runs or two studies",
+    "pbnn_bench calibrate": "Choose a mini-batch size",
+    "pbnn_bench score": "Score draws of another program",
+    "pbnn_bench plot": "Plot a run",
+    "pbnn_bench ui": "Open MLflow",
+    "pbnn_bench list": "List names",
+    "pbnn_bench info": "Look up a method, task or study",
+    "pbnn_bench completion": "Complete commands in the shell",
     "reports.publish": "Keep a report with the code",
     "benchmarks.summary": "Read and keep benchmarks",
     "benchmarks.regress": "The regression gate",
@@ -30,16 +43,16 @@ EXAMPLE_PARAMETERS = 100
 
 def commands_page() -> str:
     """Every command with its own help."""
-    parts = [f"## {title}\n\n{fenced(_help(module), 'text')}" for module, title in COMMANDS.items()]
+    parts = [f"## {title}\n\n{fenced(_help(command), 'text')}" for command, title in COMMANDS.items()]
     return (
-        "# Commands\n\n`make help` lists the targets of the Makefile. Below, what each command says of itself.\n\n"
+        "# Commands\n\n`make help` lists the targets of the Makefile. Below is the help of each command.\n\n"
         + "\n".join(parts)
     )
 
 
-def _help(module: str) -> str:
+def _help(name: str) -> str:
     environment = os.environ | {"COLUMNS": "100"}
-    command = [sys.executable, "-m", module, "--help"]
+    command = [sys.executable, "-m", *name.split(), "--help"]
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
 
@@ -137,17 +150,27 @@ def _columns(columns: dict[str, Column]) -> str:
 
 
 def claims_page() -> str:
-    """Every claim with the rule that judges it."""
-    parts = [
-        f"## {claim.id}. {text(claim.statement)}\n\n*{text(claim.place)}*\n\n**Rule.** {text(claim.rule)}\n"
-        for claim in CLAIMS
-    ]
+    """Every claim and question with the rule that judges it."""
     intro = (
-        "# Claims and their rules\n\nWhat the paper claims, in our words, where it does so, and the rule by which a "
-        "study judges it. Only converged runs count. The [report](../published/paper/report.html) of the published "
-        "study has the verdicts with their evidence.\n\n"
+        "# Claims and their rules\n\nWhat the paper claims, in our words, where it does so, and the rule that judges "
+        "it; then the questions of other studies. Only converged runs count. The verdicts, with their evidence, are in "
+        "the [reports](../findings.md).\n\n"
     )
-    return intro + "\n".join(parts)
+    questions = {name: contents.claims for name, contents in CONTENTS.items() if contents.claims != CLAIMS}
+    return intro + "\n".join(
+        [
+            *map(_claim, CLAIMS),
+            *(
+                f"## Questions of the study {name}\n\n" + "\n".join(map(_claim, asked))
+                for name, asked in questions.items()
+            ),
+        ]
+    )
+
+
+def _claim(claim: Claim) -> str:
+    place = f"*{text(claim.place)}*\n\n" if claim.place else ""
+    return f"### {claim.id}. {text(claim.statement)}\n\n{place}**Rule.** {text(claim.rule)}\n"
 
 
 def performance(benchmarks: Benchmarks) -> str:
@@ -159,6 +182,7 @@ def performance(benchmarks: Benchmarks) -> str:
 
 #: Whole pages, by where they stand in the documentation.
 PAGES: dict[str, Callable[[], str]] = {
+    "findings.md": lambda: findings_page(published_studies()),
     "reference/commands.md": commands_page,
     "reference/methods.md": methods_page,
     "reference/tasks.md": tasks_page,
@@ -172,4 +196,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "tasks": tasks_table,
     "performance": lambda: performance(load()),
     "winners": winners_table,
+    "hero": lambda: hero(published_studies()[0]),
+    "short_findings": lambda: short_findings(published_studies()),
+    "studies": lambda: studies_table(published_studies(), "published"),
 }

@@ -93,7 +93,7 @@ def _draw_wrong(axes: Axes, settings: Sequence[Setting]) -> None:
                 ends = [sign * value.low, sign * value.high]
                 axes.plot(ends, [place, place], color="black", linewidth=1)
     axes.axvline(0, color="black", linewidth=0.8)
-    texts = [wrapped(format_name(setting, "preconditioner"), 36, 22) for setting in settings]
+    texts = [wrapped(format_name(setting, "preconditioner"), 36, 19) for setting in settings]
     axes.set_yticks(range(len(settings)), texts, fontsize=SMALL)
     axes.set_ylim(len(settings) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")

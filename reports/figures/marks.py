@@ -26,8 +26,8 @@ TICK_DISTANCE = 0.16
 #: Lines of one panel that a reader tells apart; the others are among the numbers below the figure.
 MAX_LINES = 4
 #: Text of names and legends in points, and what a letter and a line of it take in inches.
-SMALL = 8
-LETTER, LINE = 0.068, 0.16
+SMALL = 9
+LETTER, LINE = 0.076, 0.18
 #: Letters of a name beside a panel, and of one below it, before it takes a second line.
 NAME_LETTERS, LEGEND_LETTERS = 30, 46
 
@@ -145,9 +145,10 @@ def name_lines(
     wanted = [(ends[number][1] - low) / (high - low) for number in order]
     for number, place in zip(order, spread(wanted, rooms), strict=True):
         colour = handles[number].get_color()
-        leader = {"arrowstyle": "-", "color": colour, "linewidth": 1, "alpha": 0.7, "shrinkA": 0, "shrinkB": 4}
+        # Dots, so that nobody takes it for the rest of the line.
+        leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.9, "linestyle": (0, (1, 3)), "shrinkB": 6}
         axes.annotate("", ends[number], (1.03, place), textcoords="axes fraction", arrowprops=leader)
-        axes.text(1.04, place, texts[number], transform=axes.transAxes, fontsize=SMALL - 0.5, va="center")
+        axes.text(1.04, place, texts[number], transform=axes.transAxes, fontsize=SMALL, va="center")
 
 
 def _wrap_labels(handles: Sequence[Artist]) -> None:
@@ -157,7 +158,7 @@ def _wrap_labels(handles: Sequence[Artist]) -> None:
 
 def name_below(axes: Axes, handles: Sequence[Artist]) -> None:
     _wrap_labels(handles)
-    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(-0.15, -0.28), fontsize=SMALL - 0.5)
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(-0.15, -0.28), fontsize=SMALL)
 
 
 def name_beside(axes: Axes, handles: Sequence[Artist]) -> None:
@@ -165,7 +166,7 @@ def name_beside(axes: Axes, handles: Sequence[Artist]) -> None:
     if is_narrow():
         name_below(axes, handles)
     else:
-        axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=SMALL - 0.5)
+        axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=SMALL)
 
 
 def spread(wanted: Sequence[float], rooms: Sequence[float]) -> list[float]:

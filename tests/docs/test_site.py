@@ -16,12 +16,14 @@ from scipy.stats import norm
 from implementations.methods import METHODS
 from implementations.tasks import TASKS, at_mode
 from implementations.tasks.problem import Problem
+from pbnn_bench.command import COMMANDS
 from records.columns import COLUMNS, DERIVED
-from reports.claims import CLAIMS
+from reports.contents import CONTENTS, PAPER
 from tests.browser import Browser, opened_browser
 from tests.implementations.chains import sample
 from workflows.links import problems
 from workflows.markdown import text
+from workflows.published import published_studies
 from workflows.reference import PAGES, PARTS
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +46,8 @@ def test_every_page_and_the_published_report_are_there(site):
     assert len(pages) > 15
     for page in [*pages, *(Path(path).with_suffix(".html") for path in PAGES), "published/paper/report.html"]:
         assert (site / page).is_file(), page
+    findings = (site / "findings.html").read_text(encoding="utf-8")
+    assert [one.name for one in published_studies() if f"published/{one.name}/report.html" not in findings] == []
     assert problems(site) == []
 
 
@@ -82,11 +86,13 @@ class TestReference:
     def test_tasks_and_claims(self):
         assert [name for name in TASKS if f"| `{name}` |" not in self.page("tasks")] == []
         page = self.page("claims")
-        assert [claim.id for claim in CLAIMS if text(claim.rule) not in page] == []
+        claims = [claim for contents in (PAPER, *CONTENTS.values()) for claim in contents.claims]
+        assert {claim.id for claim in claims} > {claim.id for claim in PAPER.claims}
+        assert [claim.id for claim in claims if text(claim.rule) not in page] == []
 
     def test_commands(self, site):
         page = (site / "reference/commands.html").read_text(encoding="utf-8")
-        for words in ("usage: python -m implementations", "usage: python -m benchmarks.regress", "--tiers"):
+        for words in (*(f"usage: pbnn-bench {name}" for name in COMMANDS), "usage: python -m benchmarks.regress"):
             assert words in page
 
 

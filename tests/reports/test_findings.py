@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.findings import findings
+from reports.contents import findings_of
 from tests.reports.test_claims import OVERFITTED, MadeUp, runs, study, world
 from tests.reports.test_leaderboard import BIASED
 from tests.reports.test_leaderboard import runs as board_runs
@@ -75,27 +75,30 @@ def other_world(
 
 
 def headlines(rows: list[dict]) -> list[str]:
-    return [one.headline for one in findings(study(rows, MadeUp))]
+    return [one.headline for one in findings_of(study(rows, MadeUp))]
 
 
 def test_every_finding_comes_with_its_numbers():
-    found = dict(findings(study(other_world(), MadeUp)))
+    found = dict(findings_of(study(other_world(), MadeUp)))
     expected = {
-        "The penalty works.": ["1.80 times as wide", "1.01 times with the variance known", "1.40 times from 2"],
-        "Within a data set PBNN samples the tempered posterior, and on fresh data the expected one.": ["n = 200"],
+        "The penalty removes the bias of mini-batches.": [
+            "1.80 times as wide as it should be; with it, 1.01 times",
+            "estimated from 10 mini-batches it gives 1.01 times, from 2 only 1.40 times",
+        ],
+        "Within a data set PBNN samples the tempered posterior; on fresh data, that of the expected loss.": ["n = 200"],
         "A small n calibrates an overconfident posterior and spoils a calibrated one.": ["0.08", "0.01", "0.13"],
-        "An overfitted network is cured by a smaller n, and n = 100 is too small for it.": [
+        "A smaller n calibrates an overfitted network, but the paper's n = 100 is too small.": [
             "10,000 images and 60 epochs",
-            "from 0.035 with full data to 0.0080 at n = 1000",
-            "0.13 at n = 100; the NLL is 0.31, 0.24 and 0.35",
+            "0.035 with full data, 0.0080 at n = 1000",
+            "0.13 at n = 100. The NLL is 0.31, 0.24 and 0.35",
         ],
         "Where a small bias is good enough, SGLD is far cheaper.": ["800 times fewer"],
-        "At the step that the paper names, without a preconditioner, the chain does not move.": ["e−6 of its moves"],
-        "Read to the letter, the paper's variance of one mini-batch is twice what it should be.": [
+        "At the paper's step size, without a preconditioner, the chain does not move.": ["e−6 of its moves"],
+        "Read literally, the paper's variance of one mini-batch is twice what it should be.": [
             "2.0 times",
             "0.899",
         ],
-        "Plain PBNN on the posterior of all data needs n M in proportion to N.": ["to the power of 1"],
+        "On the posterior of all data, plain PBNN needs n M in proportion to N.": ["to the power of 1"],
     }
     assert list(found) == list(expected)
     for headline, numbers in expected.items():
@@ -106,11 +109,11 @@ def test_every_finding_comes_with_its_numbers():
 @pytest.mark.parametrize(
     ("change", "lost"),
     [
-        ({"penalised": 1.7}, "The penalty works."),
-        ({"noise": 1.0}, "Plain PBNN"),
+        ({"penalised": 1.7}, "The penalty removes"),
+        ({"noise": 1.0}, "On the posterior of all data"),
         ({"width": 1.5}, "Within a data set"),
-        ({"letter": 1.01}, "Read to the letter"),
-        ({"cured": 0.05}, "An overfitted network"),
+        ({"letter": 1.01}, "Read literally"),
+        ({"cured": 0.05}, "A smaller n"),
     ],
 )
 def test_a_sentence_that_the_numbers_do_not_bear_out_is_not_said(change, lost):
@@ -121,7 +124,7 @@ def test_a_sentence_that_the_numbers_do_not_bear_out_is_not_said(change, lost):
 
 def test_a_study_without_the_runs_has_fewer_findings():
     rows = [row for row in other_world() if "fresh" not in row["variant"]]
-    assert "What PBNN samples is the tempered posterior." in headlines(rows)
+    assert "PBNN samples the tempered posterior." in headlines(rows)
     assert headlines([row for row in world() if row["task"] == "mnist"]) == []
 
 
@@ -129,7 +132,7 @@ def test_a_study_without_the_runs_has_fewer_findings():
 
 
 def of_rivals(*groups):
-    return findings(replace(board_study(*groups), folder=Path("rivals")))
+    return findings_of(replace(board_study(*groups), folder=Path("rivals")))
 
 
 def test_the_study_rivals_begins_with_what_mini_batches_gain_and_who_wins():
@@ -141,10 +144,11 @@ def test_the_study_rivals_begins_with_what_mini_batches_gain_and_who_wins():
         board_runs("tempered+batch_size=5", 300_000, target_weight=5.0),
     )
     gain, winners, bias = found
-    assert gain.headline.endswith("than all data on 1 of 2 targets.")
+    assert gain.headline.endswith("than full data on 1 of 2 targets.")
+    assert "gives 0.10 to 4.0 times as many" in gain.text
     assert "4.0 on linear, w = 100 (PBNN over " in gain.text and "0.10 on linear, w = 5" in gain.text
-    assert winners.headline == "No method is the best on every target."
-    assert bias.headline.startswith("Of 4 methods 3 keep the bias within the bound") and "aive" in bias.text
+    assert winners.headline == "No method is best on every target."
+    assert bias.headline.startswith("Of 4 methods, 3 are within the bias bound") and "aive" in bias.text
 
 
 def test_nothing_is_said_of_rivals_that_the_leaderboards_do_not_hold():
@@ -155,3 +159,52 @@ def test_nothing_is_said_of_rivals_that_the_leaderboards_do_not_hold():
         board_runs("laplace", 0), board_runs("pbnn+batch_size=10", 500_000), board_runs("full_mh", 2_000_000)
     )
     assert only.headline.endswith("on 1 of 1 targets.")
+
+
+# The studies `calibration` and `layers`
+
+
+def _network(variant: str, full: float, chosen: float, paper: float) -> list[dict]:
+    """A network of MNIST, with its calibration error given all data, at n = 1,000, and at the paper's n = 100."""
+    return [
+        row
+        for method, weight, ece in (("mala", "data", full), ("pbnn_cn", "1000", chosen), ("pbnn_cn", "100", paper))
+        for row in runs(
+            variant, method, num_points=10_000, weight=weight, ece=ece, validation_ece=ece, confidence_gap=ece
+        )
+    ]
+
+
+def of_calibration(*networks: list[dict]):
+    rows = [row for network in networks for row in network]
+    return findings_of(replace(study(rows, MadeUp), folder=Path("calibration")))
+
+
+def test_the_study_calibration_counts_the_networks_that_each_n_helps():
+    sick = _network("mnist-epochs60", 0.05, 0.01, 0.13), _network("mnist-epochs60-prior3", 0.06, 0.02, 0.03)
+    overconfident, other = of_calibration(*sick, _network("mnist", 0.004, 0.02, 0.12))
+    assert overconfident.headline == (
+        "An n chosen on validation images calibrates 2 of 2 overconfident networks better; the paper's n = 100 does so "
+        "for 1."
+    )
+    assert "0.050 to 0.060 with full data, 0.010 to 0.020 at the chosen n (1,000)" in overconfident.text
+    assert (
+        other.headline.startswith("A small n spoils")
+        and "For 1 of 3 networks" in other.text
+        and "to 0.12." in other.text
+    )
+
+
+def test_nothing_is_said_of_networks_without_converged_chains_at_the_papers_n():
+    network = [row | ({"r_hat": 2.0} if row["weight"] == "100" else {}) for row in _network("mnist", 0.05, 0.01, 0.02)]
+    assert of_calibration(network) == []
+    (only,) = of_calibration(network, _network("mnist-epochs60", 0.05, 0.01, 0.02))
+    assert "calibrates 1 of 1" in only.headline
+
+
+@pytest.mark.parametrize(("width", "num_said"), [(1.01, 1), (1.5, 0)])
+def test_the_study_layers_says_that_a_whole_network_is_sampled_where_it_is(width, num_said):
+    rows = runs("regression-all", "pbnn", **PAPER, sd_ratio=width, num_parameters=61, mean_error=0.01)
+    found = findings_of(replace(study(rows, MadeUp), folder=Path("layers")))
+    assert len(found) == num_said
+    assert all("all 61 parameters" in one.text and "1.01 times as wide" in one.text for one in found)

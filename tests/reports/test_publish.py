@@ -10,7 +10,7 @@ import pytest
 from records.summary import is_complete, read_rows, report_failures
 from reports.claims import CLAIMS
 from reports.figures import FIGURES
-from reports.publish import MAX_BYTES, PUBLISHED, README_FIGURES, main, publish
+from reports.publish import DOCUMENTED, MAX_BYTES, PUBLISHED, first_figure, main, publish
 
 
 @pytest.fixture
@@ -21,13 +21,23 @@ def results(tmp_path) -> Path:
     (results / "tables").mkdir()
     (results / "report.html").write_text("<p>new</p>")
     (results / "claims.json").write_text(json.dumps({"claims": [{"id": 1, "failure": None}]}))
-    (results / "figures.json").write_text(json.dumps({"figures": [{"name": "a", "failure": None}]}))
+    write_figures(results, absent="a", b=None, c=None)
     (results / "tables" / "winners.csv").write_text("a\n1\n")
     (results / "tables" / ".snakemake_timestamp").touch()
-    for name in (*README_FIGURES, "another"):
+    for name in ("b", "c"):
         (results / "figures" / f"{name}.png").write_bytes(b"picture")
     write_summary(results)
     return results
+
+
+def write_figures(results: Path, absent: str = "", **failures: str | None) -> None:
+    """Of a figure without anything to show, and of some that were drawn or failed."""
+    figures = [
+        {"name": name, "title": f"It is {name}", "section": "Cost", "absent": "no runs" if name == absent else None}
+        | {"failure": failures.get(name)}
+        for name in (absent, *failures)
+    ]
+    (results / "figures.json").write_text(json.dumps({"figures": figures}))
 
 
 def write_summary(results: Path, **changed: str) -> None:
@@ -38,15 +48,14 @@ def write_summary(results: Path, **changed: str) -> None:
         writer.writerow(row)
 
 
-def test_page_tables_verdicts_and_the_readmes_figures_are_kept_in_place_of_the_old_ones(results, tmp_path, capsys):
+def test_page_tables_verdicts_and_the_first_figure_are_kept_in_place_of_the_old_ones(results, tmp_path, capsys):
     out = tmp_path / "published"
     (out / "small" / "figures").mkdir(parents=True)
     (out / "small" / "figures" / "old.png").write_bytes(b"old")
     (out / "small" / "screenshot.png").write_bytes(b"of something else")
     assert main(["--study", "small", "--results", str(results.parent), "--out", str(out)]) == 0
     kept = {str(path.relative_to(out / "small")) for path in (out / "small").rglob("*") if path.is_file()}
-    pictures = {f"figures/{name}.png" for name in README_FIGURES}
-    ours = pictures | {"report.html", "claims.json", "figures.json", "summary.csv", "tables/winners.csv"}
+    ours = {"figures/b.png", "report.html", "claims.json", "figures.json", "summary.csv", "tables/winners.csv"}
     assert kept == ours | {"screenshot.png"}, "what others put there stays"
     num_bytes = sum((out / "small" / name).stat().st_size for name in ours)
     assert f"{num_bytes:,} bytes are now in" in capsys.readouterr().out
@@ -64,7 +73,8 @@ def test_the_published_report_of_the_paper_study_is_whole():
     assert [claim["id"] for claim in claims if claim["statement"] not in html.unescape(page)] == []
     runs = {row["run"] for row in rows}
     assert {run for claim in claims for run in claim["runs"]} <= runs
-    assert set(README_FIGURES) <= {spec.name for spec in FIGURES}
+    assert set(DOCUMENTED["paper"]) <= {spec.name for spec in FIGURES}
+    assert first_figure(folder)[0] == "figure1_linear", "the README begins with it"
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < MAX_BYTES
 
 
@@ -75,10 +85,10 @@ def test_the_published_report_of_the_paper_study_is_whole():
         (lambda results: write_summary(results, status="failed"), "failed or are missing"),
         (lambda results: write_summary(results, git_is_dirty="True"), "in no commit"),
         (
-            lambda results: (results / "figures.json").write_text('{"figures": [{"name": "a", "failure": "no"}]}'),
+            lambda results: write_figures(results, a="no"),
             "parts of the report failed: figure a: no",
         ),
-        (lambda results: (results / "figures" / f"{README_FIGURES[0]}.png").unlink(), README_FIGURES[0]),
+        (lambda results: (results / "figures" / "b.png").unlink(), "b.png"),
         (lambda results: (results / "report.html").write_bytes(b" " * MAX_BYTES), "bytes"),
     ],
 )
@@ -90,3 +100,14 @@ def test_what_is_not_whole_is_refused_and_the_earlier_report_stays(results, tmp_
     assert main(["--study", "small", "--results", str(results.parent), "--out", str(out)]) == 1
     assert message in capsys.readouterr().err
     assert (out / "small" / "report.html").read_text() == before
+
+
+def test_of_the_paper_study_the_figures_of_the_documentation_are_kept_too(results, tmp_path):
+    paper = results.rename(results.with_name("paper"))
+    with pytest.raises(ValueError, match=r"targets\.png"):
+        publish(paper, tmp_path / "paper")
+    for name in DOCUMENTED["paper"]:
+        (paper / "figures" / f"{name}.png").write_bytes(b"picture")
+    publish(paper, tmp_path / "paper")
+    kept = {path.stem for path in (tmp_path / "paper" / "figures").iterdir()}
+    assert kept == {"b", *DOCUMENTED["paper"]}

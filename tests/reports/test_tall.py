@@ -13,18 +13,16 @@ from implementations.methods import METHODS
 from records.study import StudyResults
 from records.summary import table_of
 from reports.claims.tall import TALL
-from reports.contents import CONTENTS, PAPER, contents_of
+from reports.contents import CONTENTS, PAPER, contents_of, findings_of
 from reports.evidence import CONTROLLED
 from reports.figures import TALL_FIGURES
-from reports.findings import findings
-from reports.publish import FIGURES_OF
+from reports.publish import DOCUMENTED
 from reports.render import render
 from reports.style import theme
 from reports.types import INCONCLUSIVE, MAX_WORDS, NOT_ASKED, NOT_REPRODUCED, REPRODUCED, NothingToShow, Verdict
 from tests.reports.pictures import flaws
 from tests.reports.studies import NO_BENCHMARKS
 from workflows.grid import load_study
-from workflows.published import published
 
 Row = dict[str, Any]
 SIZES = {"logistic": 10_000, "digits": 1200, "mnist": 55_000, "flights": 2_900_000}
@@ -215,7 +213,7 @@ def test_the_title_of_the_cost_says_what_the_numbers_say():
 def test_each_study_has_its_own_questions_and_others_are_asked_what_the_paper_claims():
     assert contents_of("tall") is CONTENTS["tall"] and contents_of("tall").claims == TALL
     assert contents_of("my_own") is contents_of("paper") is PAPER
-    for study, names in FIGURES_OF.items():
+    for study, names in DOCUMENTED.items():
         assert set(names) <= {spec.name for spec in contents_of(study).figures}
     for contents in CONTENTS.values():
         assert len({claim.id for claim in contents.claims}) == len(contents.claims)
@@ -231,16 +229,6 @@ def test_the_report_asks_its_questions_in_its_own_words(tmp_path):
     assert "A thousand times the data" in page, "the title is the figure's message"
 
 
-def test_the_readme_shows_what_is_published_or_how_to_publish(monkeypatch, tmp_path):
-    monkeypatch.setattr("workflows.published.PUBLISHED", tmp_path)
-    monkeypatch.setattr("workflows.published.ROOT", tmp_path)
-    assert published("tall").startswith("Not published yet: `make run STUDY=workflows/studies/tall.yaml`")
-    contents = contents_of("tall")
-    render(study(world()), tmp_path / "tall", contents.figures[:1], contents.claims, NO_BENCHMARKS)
-    text = published("tall")
-    assert "](tall/figures/cost_of_a_draw.png)" in text and f"{TALL[0].statement} **yes**" in text
-
-
 def test_the_study_asks_for_the_posterior_of_all_data_everywhere():
     runs = load_study(Path("workflows/studies/tall.yaml")).runs
     assert {run.settings.weight for run in runs} == {"data"}
@@ -254,11 +242,11 @@ def test_the_study_asks_for_the_posterior_of_all_data_everywhere():
 
 
 def headlines(rows: list[Row]) -> list[str]:
-    return [one.headline for one in findings(study(rows))]
+    return [one.headline for one in findings_of(study(rows))]
 
 
 def test_the_findings_come_with_their_numbers_and_those_of_the_paper_are_left_to_it():
-    found = dict(findings(study(world())))
+    found = dict(findings_of(study(world())))
     flat, faster, gaussian = found.values()
     assert "From N = 10,000 to 10,000,000 an effective draw takes 1.0" in flat and "on mnist" in flat
     assert "on flights (N = 2,900,000)" in faster
@@ -271,8 +259,8 @@ def test_the_findings_come_with_their_numbers_and_those_of_the_paper_are_left_to
         (LARGEST, {"likelihood_evaluations": 8_000_000}, "With control variates"),
         (MNIST, {"sd_ratio": 1.05}, "With control variates"),
         (FLIGHTS, {"warmup_cpu_s": 50.0}, "The more data"),
-        ({"method": "laplace", "task": "flights"}, {"point_error": 0.3}, "Where there are many points"),
-        ({"method": "laplace", "task": "mnist"}, {"point_error": 0.01}, "Where there are many points"),
+        ({"method": "laplace", "task": "flights"}, {"point_error": 0.3}, "With many points per parameter"),
+        ({"method": "laplace", "task": "mnist"}, {"point_error": 0.01}, "With many points per parameter"),
     ],
 )
 def test_nothing_is_said_that_the_numbers_do_not_bear_out(where, columns, unsaid):

@@ -21,7 +21,7 @@ def _flat_in_n(study: StudyResults) -> Finding:
     return Finding(
         "With control variates, mini-batches sample the posterior of all data at a cost that does not grow with N.",
         f"From N = {smallest:,} to {largest:,} an effective draw takes {low} to {high} times the evaluations. The "
-        f"fastest chain has the spread of the gold standard: {widths}.",
+        f"fastest chain is as wide as the gold standard: {widths}.",
     )
 
 
@@ -33,13 +33,13 @@ def _faster(study: StudyResults) -> Finding:
         best, rival = fastest(ours), fastest(settings(study, variant=variant, method=list(FULL_DATA)))
         ratios.append(rival.ratio(best, "seconds_to_400").mean or 0.0)
         numbers.append(
-            f"{format_number(ratios[-1], 2)} times as fast as {method_name(rival['method'])} on {variant} "
+            f"{format_number(ratios[-1], 2)} times as fast as from {method_name(rival['method'])} on {variant} "
             f"(N = {best['num_points']:,})"
         )
     require(ratios == sorted(ratios) and ratios[0] > 2)
     return Finding(
-        "The more data, the more such chains gain on the best full-data sampler.",
-        f"To 400 effective draws, warm-up included: {' and '.join(numbers)}.",
+        "The more data, the greater their lead over the best full-data sampler.",
+        f"Warm-up included, 400 effective draws come {' and '.join(numbers)}.",
     )
 
 
@@ -53,8 +53,8 @@ def _gaussian(study: StudyResults) -> Finding:
     require(errors["flights"] <= bound < min(errors["digits"], errors["mnist"]))
     digits, mnist, flights = (format_number(error, 2) for error in errors.values())
     return Finding(
-        "Where there are many points for each parameter, no chain is needed.",
-        f"The mean prediction of the Gaussian at the mode is off by {flights} sd on flights, {mnist} on mnist and "
+        "With many points per parameter, no chain is needed.",
+        f"Predictive means of the Gaussian at the mode are off by {flights} sd on flights, {mnist} on mnist and "
         f"{digits} on digits.",
     )
 

@@ -27,23 +27,24 @@ def _uses_mini_batches(method: str) -> bool:
 
 def _mini_batches_win(study: StudyResults) -> Finding:
     """Of the chains; draws of the Gaussian at the mode take no evaluations and are no chain."""
-    numbers, num_won = [], 0
+    numbers, ratios = [], []
     for target, board in _boards(study).items():
         best: dict[bool, pd.Series] = {}
         for _, row in board[board[CRITERION].notna()].iterrows():
             best.setdefault(_uses_mini_batches(row["method"]), row)
         if len(best) == 2:
             ratio = best[True][CRITERION] / best[False][CRITERION]
-            num_won += ratio > 1
+            ratios.append(ratio)
             numbers.append(
                 f"{format_number(ratio, 2)} on {target} ({method_name(best[True]['method'])} over "
                 f"{method_name(best[False]['method'])})"
             )
     require(bool(numbers))
+    low, high = (format_number(end(ratios), 2) for end in (min, max))
     return Finding(
-        f"Within the bias bound, mini-batches give more for an evaluation than all data on {num_won} of "
-        f"{len(numbers)} targets.",
-        "Effective draws per evaluation of the best chain on mini-batches over those of the best on all data: "
+        f"Within the bias bound, mini-batches give more effective draws per evaluation than full data on "
+        f"{sum(ratio > 1 for ratio in ratios)} of {len(ratios)} targets.",
+        f"The best chain on mini-batches gives {low} to {high} times as many as the best on full data. By target: "
         f"{'; '.join(numbers)}.",
     )
 
@@ -54,8 +55,8 @@ def _winners(study: StudyResults) -> Finding:
     require(len(set(first.values())) > 1)
     texts = [f"{method_name(method)} on {target}" for target, method in first.items()]
     return Finding(
-        "No method is the best on every target.",
-        f"The most effective draws per evaluation, bias within the bound: {'; '.join(texts)}.",
+        "No method is best on every target.",
+        f"Most effective draws per evaluation within the bias bound: {'; '.join(texts)}.",
     )
 
 
@@ -71,7 +72,7 @@ def _who_drops_out(study: StudyResults) -> Finding:
     always = [method for method in judged if within[method] == judged[method]]
     require(bool(never) and bool(always))
     return Finding(
-        f"Of {len(judged)} methods {len(always)} keep the bias within the bound wherever that can be told, and "
+        f"Of {len(judged)} methods, {len(always)} are within the bias bound wherever bias could be measured, and "
         f"{len(never)} nowhere.",
         f"Nowhere: {', '.join(map(method_name, never))}.",
     )

@@ -1,6 +1,6 @@
-"""What a study found, in plain words and with its numbers: the first thing that its report, and the README, say."""
+"""What the study `paper` found; a user's own study is asked the same."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,27 +11,12 @@ from reports.claims.calibration import network_of, trained_longer
 from reports.claims.cost import growth
 from reports.claims.rules import RULES
 from reports.evidence import ended_well, full_data_of, require, settings
-from reports.rivals_findings import OF_RIVALS
-from reports.tall_findings import OF_TALL
-from reports.types import Finding, NothingToShow
+from reports.types import Finding
 
 #: How far a band may be from the exact one, in width and place, and a posterior overconfident.
 RULE, OVERCONFIDENT = RULES[2], RULES[6]["overconfident"]
 #: What a chain on mini-batches with the penalty may be.
 PENALISED = ["pbnn", "pbnn_mala"]
-
-
-def findings(study: StudyResults) -> list[Finding]:
-    """Those that the study has the runs for, and whose words its numbers bear out; numbers do not choose words."""
-    of_paper = (_penalty, _target, _calibration, _cure, _cost, _stuck_at_the_papers_step, _to_the_letter, _noise_grows)
-    rules: dict[str, tuple[Callable[[StudyResults], Finding], ...]] = {"tall": OF_TALL, "rivals": OF_RIVALS}
-    found = []
-    for rule in rules.get(study.name, of_paper):
-        try:
-            found.append(rule(study))
-        except NothingToShow:
-            continue
-    return found
 
 
 def _first(candidates: Iterable[Setting]) -> Setting:
@@ -59,11 +44,12 @@ def _penalty(study: StudyResults) -> Finding:
     require(_is_right(known) and _is_right(many) and not _is_right(naive))
     widths = [format_number(one.mean("sd_ratio")) for one in (naive, known, many, few)]
     return Finding(
-        "The penalty works.",
-        f"Without it, mini-batches of two points make the predictive band {widths[0]} times as wide as it should be. "
-        f"With it: {widths[1]} times with the variance known, {widths[2]} times with it estimated from "
-        f"{many['num_batches']} mini-batches, {widths[3]} times from {few['num_batches']}. Acceptance falls from "
-        f"{format_number(naive.mean('acceptance_rate'), 2)} to {format_number(known.mean('acceptance_rate'), 2)}.",
+        "The penalty removes the bias of mini-batches.",
+        f"Without it, mini-batches of two points make the predictive band {widths[0]} times as wide as it should be; "
+        f"with it, {widths[1]} times. That is with the variance known; estimated from {many['num_batches']} "
+        f"mini-batches it gives {widths[2]} times, from {few['num_batches']} only {widths[3]} times. Acceptance falls "
+        f"from {format_number(naive.mean('acceptance_rate'), 2)} to "
+        f"{format_number(known.mean('acceptance_rate'), 2)}.",
     )
 
 
@@ -73,9 +59,9 @@ def _target(study: StudyResults) -> Finding:
     quiet, loud = min(found, key=_noise), max(found, key=_noise)
     require(_is_right(quiet))
     within = (
-        "With mini-batches of n points of a data set it finds what a full-data chain with the likelihood tempered to n "
-        f"finds: {format_number(quiet.mean('sd_ratio'))} of its width where the noise is least, "
-        f"{format_number(loud.mean('sd_ratio'))} where it is largest."
+        "With mini-batches of n points its band is as wide as that of the posterior tempered to n: "
+        f"{format_number(quiet.mean('sd_ratio'))} times where the noise is smallest, "
+        f"{format_number(loud.mean('sd_ratio'))} times where it is largest."
     )
     fresh = [
         one
@@ -85,13 +71,13 @@ def _target(study: StudyResults) -> Finding:
         if _is_right(one)
     ]
     if not fresh:
-        return Finding("What PBNN samples is the tempered posterior.", within)
+        return Finding("PBNN samples the tempered posterior.", within)
     far = max(fresh, key=lambda one: (one["batch_size"], one["label"]))
     return Finding(
-        "Within a data set PBNN samples the tempered posterior, and on fresh data the expected one.",
-        f"{within} Where every mini-batch is fresh from the population it finds the posterior of the expected loss: "
-        f"{format_number(far.mean('sd_ratio'))} of its width at n = {far['batch_size']}, its mean off by "
-        f"{format_number(far.bias().mean, 2)} sd. Both sides of the question are right, each about its own setting.",
+        "Within a data set PBNN samples the tempered posterior; on fresh data, that of the expected loss.",
+        f"{within} On a stream of fresh points, n = {far['batch_size']}, its band is "
+        f"{format_number(far.mean('sd_ratio'))} times as wide as that of the expected loss, and its mean is off by "
+        f"{format_number(far.bias().mean, 2)} sd. Both views of what PBNN samples are right, each in its own setting.",
     )
 
 
@@ -105,8 +91,8 @@ def _calibration(study: StudyResults) -> Finding:
     numbers = [format_number(error, 2) for error in errors]
     return Finding(
         "A small n calibrates an overconfident posterior and spoils a calibrated one.",
-        f"On the regression the calibration error falls from {numbers[0]} with full data to {numbers[1]} at n = 10. On "
-        f"MNIST it is {numbers[2]} with full data, and n = 100 makes it {numbers[3]}, by too little confidence.",
+        f"The regression is overconfident with full data, and n = 10 lowers its calibration error from {numbers[0]} to "
+        f"{numbers[1]}; MNIST is not, and n = 100 raises its error from {numbers[2]} to {numbers[3]}.",
     )
 
 
@@ -123,11 +109,10 @@ def _cure(study: StudyResults) -> Finding:
     errors, losses = ([one.mean(column) for one in (full, chosen, paper)] for column in ("ece", "nll"))
     numbers = [format_number(value, 2) for value in (*errors, *losses)]
     return Finding(
-        f"An overfitted network is cured by a smaller n, and n = {paper['target_weight']:g} is too small for it.",
-        f"On MNIST with {full['num_points']:,} images and {full['num_epochs']} epochs the calibration error falls from "
-        f"{numbers[0]} with full data to {numbers[1]} at n = {chosen['target_weight']:g}, chosen on validation images, "
-        f"and is {numbers[2]} at n = {paper['target_weight']:g}; "
-        f"the NLL is {numbers[3]}, {numbers[4]} and {numbers[5]}.",
+        f"A smaller n calibrates an overfitted network, but the paper's n = {paper['target_weight']:g} is too small.",
+        f"On MNIST with {full['num_points']:,} images and {full['num_epochs']} epochs the calibration error is "
+        f"{numbers[0]} with full data, {numbers[1]} at n = {chosen['target_weight']:g} (chosen on validation images) "
+        f"and {numbers[2]} at n = {paper['target_weight']:g}. The NLL is {numbers[3]}, {numbers[4]} and {numbers[5]}.",
     )
 
 
@@ -148,7 +133,7 @@ def _cost(study: StudyResults) -> Finding:
     times = low if low == high else f"{low} to {high}"
     return Finding(
         "Where a small bias is good enough, SGLD is far cheaper.",
-        f"Preconditioned, and within a tenth of the right width, it needs {times} times fewer evaluations for an "
+        f"With a preconditioner, and within a tenth of the right width, it needs {times} times fewer evaluations per "
         "effective draw than the cheapest penalised chain.",
     )
 
@@ -158,7 +143,7 @@ def _stuck_at_the_papers_step(study: StudyResults) -> Finding:
     found = _first(settings(study, ended_well, variant="regression", **wanted))
     require(found.mean("acceptance_rate") < 1e-3)
     return Finding(
-        "At the step that the paper names, without a preconditioner, the chain does not move.",
+        "At the paper's step size, without a preconditioner, the chain does not move.",
         f"{format_name(found)} accepts {format_number(found.mean('acceptance_rate'), 2)} of its moves.",
     )
 
@@ -169,8 +154,8 @@ def _to_the_letter(study: StudyResults) -> Finding:
     width, factor = found.estimate("sd_ratio"), found.mean("audit_variance_ratio_mean")
     require(width.high is not None and width.high < 1 and factor > 1.5)
     return Finding(
-        "Read to the letter, the paper's variance of one mini-batch is twice what it should be.",
-        "Its deviations are from the mini-batch itself, not from the mean of all: the estimate is "
+        "Read literally, the paper's variance of one mini-batch is twice what it should be.",
+        "It takes deviations from that mini-batch, not from the mean of all. The estimate is "
         f"{format_number(factor, 2)} times the true variance, and the band "
         f"{format_number(found.mean('sd_ratio'))} times as wide as the exact one.",
     )
@@ -187,11 +172,14 @@ def _noise_grows(study: StudyResults) -> Finding:
     exponents = [growth(sweep, "log_variance") for sweep in wide]
     require(bool(wide) and min(exponent.mean or 0.0 for exponent in exponents) > 0.5)
     return Finding(
-        "Plain PBNN on the posterior of all data needs n M in proportion to N.",
-        "With n M fixed its σ² grows " + "; ".join(map(_grows, wide)) + ".",
+        "On the posterior of all data, plain PBNN needs n M in proportion to N.",
+        "With n M fixed, its σ² grows " + "; ".join(map(_grows, wide)) + ".",
     )
 
 
 def _grows(sweep: Sequence[Setting]) -> str:
     sizes = f"from N = {sweep[0]['num_points']:,} to {sweep[-1]['num_points']:,}"
     return f"as N to the power of {format_estimate(growth(sweep, 'log_variance'))} on {sweep[0]['task']}, {sizes}"
+
+
+OF_PAPER = (_penalty, _target, _calibration, _cure, _cost, _stuck_at_the_papers_step, _to_the_letter, _noise_grows)

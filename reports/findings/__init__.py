@@ -1,0 +1,1 @@
+"""What each study found, in plain words and with its numbers: the first thing that report and README say."""

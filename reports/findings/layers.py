@@ -1,0 +1,25 @@
+"""What the study `layers` found: a network all of whose layers are stochastic."""
+
+from records.display import format_number
+from records.study import StudyResults
+from reports.claims.rules import RULES
+from reports.evidence import require, settings
+from reports.types import Finding
+
+
+def _whole_network(study: StudyResults) -> Finding:
+    rule = RULES[20]
+    found = [one for one in settings(study, variant="regression-all", method="pbnn") if one.has("sd_ratio")]
+    require(bool(found))
+    errors = [one.bias().mean or 0.0 for one in found]
+    widths = [one.mean("sd_ratio") for one in found]
+    require(max(errors) <= rule["place"] and all(abs(width - 1) <= rule["width"] for width in widths))
+    return Finding(
+        "The penalty method samples the posterior of a whole network too.",
+        f"With all {found[0]['num_parameters']} parameters of the regression network stochastic, its band is "
+        f"{format_number(widths[0])} times as wide as that of long Hamiltonian chains, and its mean is off by "
+        f"{format_number(errors[0], 2)} sd.",
+    )
+
+
+OF_LAYERS = (_whole_network,)

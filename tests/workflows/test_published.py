@@ -1,0 +1,114 @@
+"""README and documentation take every published study as it is, whatever its name."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from records.summary import read_rows
+from reports.contents import contents_of
+from reports.publish import PUBLISHED, publish
+from reports.render import render
+from reports.types import NOT_ASKED
+from tests.reports.studies import NO_BENCHMARKS, row, study_of
+from workflows.published import (
+    Published,
+    findings_page,
+    first_sentence,
+    published_studies,
+    short_findings,
+    studies_table,
+    surprising_verdicts,
+)
+from workflows.readme import README, hero, refresh
+
+
+def write(folder: Path, verdicts: dict[int, str], **about: str) -> Published:
+    folder.mkdir(parents=True)
+    claims = [{"id": number, "statement": f"Claim | <{number}>", "verdict": one} for number, one in verdicts.items()]
+    head = {"description": "a *study*", "commit": "0123", "finished": "2026-01-02 03:04 UTC"} | about
+    (folder / "claims.json").write_text(json.dumps(head | {"claims": claims}))
+    return Published(folder)
+
+
+def test_the_papers_study_is_the_first(tmp_path):
+    for name in ("a", "paper", "tall"):
+        write(tmp_path / name, {})
+    (tmp_path / "unfinished").mkdir()
+    assert [study.name for study in published_studies(tmp_path)] == ["paper", "a", "tall"]
+
+
+def test_verdicts_are_counted_in_the_words_of_the_study(tmp_path):
+    paper = write(tmp_path / "paper", {1: "reproduced", 2: "inconclusive", 3: "reproduced", 4: NOT_ASKED})
+    tall = write(tmp_path / "tall", {21: "no", 22: "yes", 23: "yes"})
+    assert (paper.counts, tall.counts) == ("2 reproduced, 1 inconclusive", "2 yes, 1 no")
+    lines = studies_table([paper, tall], "there").splitlines()
+    assert lines[2] == (
+        r"| [paper](there/paper/report.html) | a \*study\* | 2 reproduced, 1 inconclusive | 0123, 2026-01-02 |"
+    )
+
+
+def test_what_is_not_simply_reproduced_is_listed_surprises_first_and_stays_text(tmp_path):
+    paper = write(tmp_path / "paper", {1: "reproduced", 2: "inconclusive", 3: "not reproduced", 4: NOT_ASKED})
+    first, _, *lines = surprising_verdicts([paper]).splitlines()
+    assert first == "1 of 4 claims are reproduced. The others:"
+    assert lines[2] == r"| 3 | Claim \| \<3\> | **not reproduced** |"
+    assert [line.split(" | ")[-1] for line in lines[3:]] == ["**inconclusive** |", "**not asked** |"]
+
+
+def test_a_claim_that_the_papers_study_does_not_ask_about_is_judged_by_one_that_does(tmp_path):
+    paper = write(tmp_path / "paper", {1: "not reproduced", 2: NOT_ASKED})
+    layers = write(tmp_path / "layers", {1: "reproduced", 2: "reproduced"})
+    other_questions = write(tmp_path / "tall", {2: "no"})
+    found = surprising_verdicts([paper, layers, other_questions])
+    assert found.startswith("1 of 2 claims are reproduced.") and "**not reproduced**" in found
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [("It is 0.5 at n = 2. Then it falls.", "It is 0.5 at n = 2."), ("One of N. M. says so", "One of N."), ("a", "a")],
+)
+def test_a_sentence_ends_at_a_full_stop_before_a_capital(words, first):
+    assert first_sentence(words) == first
+
+
+@pytest.mark.parametrize("name", ["rivals", "calibration", "layers", "my_own"])
+def test_a_study_of_any_name_is_rendered_published_and_shown_without_a_word_written_by_hand(name, tmp_path):
+    """Beside the paper's; of these runs nothing is found, which is said nowhere."""
+    rows = [
+        row(f"{label}+batch_size={size}", seed, study=name, point_error=0.2, point_error_mc=0.1)
+        for label, size in (("pbnn", 10), ("pbnn", 20), ("sgld", 10))
+        for seed in range(2)
+    ]
+    results, folder = tmp_path / "results" / name, tmp_path / "published"
+    study = replace(study_of(rows, results), description="what it is about")
+    contents = contents_of(name)
+    results.mkdir(parents=True)
+    # Those that need no files of runs.
+    figures = [spec for spec in contents.figures if spec.name in ("frontier", "acceptance")]
+    assert render(study, results, figures, contents.claims, NO_BENCHMARKS) == []
+    study.summary.to_csv(results / "summary.csv", index=False)
+    assert read_rows(results / "summary.csv")
+    publish(results, folder / name)
+    (folder / "paper").symlink_to(PUBLISHED / "paper")
+    studies = published_studies(folder)
+    assert [one.name for one in studies] == ["paper", name]
+    text = refresh(README.read_text(encoding="utf-8"), folder)
+    assert f"[{name}](reports/published/{name}/report.html) | what it is about |" in text
+    assert short_findings(studies).count("- **") >= 3
+    page = findings_page(studies)
+    assert f"## {name}\n\nWhat it is about." in page
+    title, picture = studies[1].picture
+    assert (folder / name / picture).is_file() and f"![{title}](published/{name}/{picture})" in page
+
+
+def test_the_hero_is_the_first_figure_of_the_papers_report():
+    shown = hero(Published(PUBLISHED / "paper"))
+    assert shown.startswith("![Figure 1: ")
+    assert shown.endswith("](reports/published/paper/figures/figure1_linear.png)\n")
+
+
+def test_what_is_published_has_the_claims_of_the_code():
+    for study in published_studies():
+        assert [claim["id"] for claim in study.claims] == [claim.id for claim in contents_of(study.name).claims]
