@@ -17,6 +17,8 @@ With a Gaussian likelihood and prior three things make it cheap:
 
 On `regression` at w = N ladders from both kinds of starts agree (seed 0: R-hat 1.008), but 185 of 4,000 trajectories
 diverged, so that this reference misses its gate and is marked. At w = 10 none did, and R-hat was 1.002.
+On `digits`, 1,510 parameters, plain chains pass: R-hat 1.004 at w = 100 and 1.008 at w = N, with 1,874 and 1,137
+effective draws, none divergent (seed 0; 105 s of processor time each).
 """
 
 import math
