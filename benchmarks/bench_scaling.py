@@ -54,7 +54,7 @@ def bench_growth(against: Against) -> None:
     Softmax would do as well, but to find its mode among so many points takes minutes.
     """
     problems = [synthetic("logistic", num_points) for num_points in (MANY[-1], FEWEST)]
-    rows = [draw_rows(problem, 1000, num_columns(problem.model)) for problem in problems]
+    rows = [draw_rows(problem, 1000, num_columns(problem.model, "second")) for problem in problems]
     against(
         *(steps("jax-cpu", problem, "pbnn_cv") for problem in problems),
         beside=(rows[0], rows[1]),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from array_api_compat import array_namespace
 
-from implementations import bounds, kernel, network_proxies, proxies, selection
+from implementations import averaging, bounds, kernel, network_proxies, proxies, selection
 from implementations.card import Card
 from implementations.infrastructure.memory import rows_of
 from implementations.kernel import Array, Data, Kernel, Points, Shapes, Values
@@ -116,8 +116,8 @@ class ModelTarget:
         slopes = normaliser.remainder_slopes(*self._on_grid(position, anchor), order)
         return gradient + weight * slopes @ self.model.grid.like(position)
 
-    def take(self, rows: Array, indices: Array, is_anchored: bool = False) -> Data:
-        num_anchored = proxies.num_columns(self.model) if is_anchored else 0
+    def take(self, rows: Array, indices: Array, order: str | None = None) -> Data:
+        num_anchored = proxies.num_columns(self.model, order) if order else 0
         data: Data = self.minibatch.take_points(rows, indices, self.model.num_features, num_anchored)
         return data
 
@@ -159,23 +159,40 @@ class Inputs:
         return selection_of(self.problem, self.card, self.settings)
 
     @cached_property
+    def averages(self) -> averaging.Averages | None:
+        return averages_of(self.problem, self.card, self.settings)
+
+    @cached_property
     def columns(self) -> np.ndarray | None:
         """What control variates keep of each point, (N, columns)."""
-        return None if self.anchor is None else at_anchor(self.problem, self.anchor)
+        if self.anchor is None:
+            return None
+        kept = at_anchor(self.problem, self.anchor)
+        if self.averages is None or not kept.shape[1]:
+            return kept
+        return np.concatenate([kept, self.averages.slopes], axis=1)
 
     @property
     def values(self) -> Values:
         return values_of(self.problem, self.settings, self.anchor)
 
     def points(self) -> Points:
-        anchor = self._scaled() if "validation" in self.card.needs else self.anchor
         return Points(
             self.together(self.card.needs_all(self.settings)),
             self._rows("rows" in self.card.needs),
-            () if anchor is None else kernel.Anchor(anchor.position, anchor.gradient, anchor.curvature),
+            self._anchor(),
             bounds_of(self.problem, self.card, self.settings),
             () if self.selection is None else kernel.Selection(self.selection.slots, self.selection.scales),
         )
+
+    def _anchor(self) -> kernel.Anchor | tuple[()]:
+        anchor = self._scaled() if "validation" in self.card.needs else self.anchor
+        if anchor is None:
+            return ()
+        if self.averages is None:
+            return kernel.Anchor(anchor.position, anchor.gradient, anchor.curvature, anchor.position)
+        gradient = anchor.gradient + self.averages.gradient
+        return kernel.Anchor(anchor.position, gradient, anchor.curvature, self.averages.centre)
 
     def _scaled(self) -> Anchor:
         """The anchor with the parameters that predict as those at the mode do at the best temperature."""
@@ -236,6 +253,18 @@ def selection_of(problem: Problem, card: Card, settings: Settings) -> selection.
     return selected_at(problem, anchor)
 
 
+def averages_of(problem: Problem, card: Card, settings: Settings) -> averaging.Averages | None:
+    """The mean slopes of a run whose control variates are averaged. Raises Skipped."""
+    if dict(settings.own).get("proxy") != proxies.AVERAGED:
+        return None
+    if not problem.is_linear or problem.is_normalised:
+        reason = "a density" if problem.is_normalised else "several stochastic layers"
+        raise Skipped(f"{card.name} with proxy = averaged is not applicable to {reason}; use 'second'")
+    anchor = anchor_of(problem, card, settings)
+    assert anchor is not None, "the setting belongs to methods with control variates"
+    return averaged_at(problem, anchor)
+
+
 def bounds_of(problem: Problem, card: Card, settings: Settings) -> kernel.Bounds | tuple[()]:
     """The lengths of the points, for a method that is exact by bounds on their losses. Raises Skipped."""
     if "bounds" not in card.needs:
@@ -265,6 +294,7 @@ def anchor_at(problem: Problem, weight: float) -> Anchor:
 
 #: Found once for a problem and a weight, as its anchor is.
 selected_at = lru_cache(maxsize=4)(selection.by_leverage)
+averaged_at = lru_cache(maxsize=4)(averaging.averages)
 
 
 def far_from_mode(problem: Problem, anchor: Anchor) -> str | None:
@@ -282,12 +312,14 @@ def start_of(problem: Problem, card: Card, settings: Settings, seed: int) -> np.
     """Where chains begin (chains, P).
 
     Control variates are noisiest in the tails, and from twice the spread, eight times the remainders, some chains would
-    not move at all: those methods begin in the Gaussian at the mode of their own target.
+    not move at all: those methods begin in the Gaussian of their own target, at its mode or where averages put it.
     """
     weight, anchor = settings.target_weight(problem.num_points), anchor_of(problem, card, settings)
     if anchor is None:
         return start_points(problem, weight, settings.chains, seed)
-    at_mode = replace(problem, map=anchor.position, curvature=anchor.gauss_newton / weight)
+    averages = averages_of(problem, card, settings)
+    centre = anchor.position if averages is None else averages.centre
+    at_mode = replace(problem, map=centre, curvature=anchor.gauss_newton / weight)
     return start_points(at_mode, weight, settings.chains, seed, spread=1.0)
 
 

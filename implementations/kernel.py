@@ -36,6 +36,7 @@ class Anchor(NamedTuple):
     position: Array  # (P,)
     gradient: Array  # (P,)
     curvature: Array  # (P, P)
+    centre: Array  # (P,): mean of the Gaussian of prior and proxies, which Crank-Nicolson moves keep
 
 
 class Bounds(NamedTuple):
@@ -128,8 +129,8 @@ class Target(Protocol):
         """The gradient (chains, P) of -log p + (w / N) sum_j q_j over all points + (w / n) sum_j (l_j - q_j) over
         these n points; without points the last sum is left out."""
 
-    def take(self, rows: Array, indices: Array, is_anchored: bool = False) -> Data:
-        """The points of mini-batches out of the rows of all of them, with what is kept of them at the anchor or not."""
+    def take(self, rows: Array, indices: Array, order: str | None = None) -> Data:
+        """The points of mini-batches out of the rows of all of them, with what control variates of an order keep."""
 
     def points_at(self, orders: Array, positions: Array) -> Array:
         """The points (…, n) at positions (n,) of orders that ``Random`` gave, at a cost that does not grow with N."""

@@ -5,7 +5,7 @@ part           values
 =============  ==================================================================================================
 estimate       of the loss difference: ``all`` points, M disjoint mini-``batches`` of n, or ``none``
 proposal       ``random_walk``; ``langevin`` with the gradient of ``all`` points, of one mini-``batch`` or of the
-               ``proxy`` of the losses; or ``crank_nicolson`` around an anchor
+               ``proxy`` of the losses; or ``crank_nicolson`` around the Gaussian of an anchor
 acceptance     ``exact``, ``naive``, ``penalty``, ``penalty_corrected`` or ``always``
 =============  ==================================================================================================
 
@@ -45,7 +45,7 @@ class State(NamedTuple):
     position: Array  # (chains, P)
     losses: Array  # (chains, N) or (chains, 0)
     gradient: Array  # (chains, P) or (chains, 0)
-    whitened: Array  # (chains, P): L^-1 (theta - t) around an anchor; or (chains, 0)
+    whitened: Array  # (chains, P): L^-1 (theta - m), m the centre of an anchor; or (chains, 0)
 
 
 class Noise(NamedTuple):
@@ -111,7 +111,7 @@ class Metropolis:
         def init(noise: Noise, position: Array, data: Points, values: Values) -> State:
             if self.proposal != "crank_nicolson":
                 return state_at(position, position[:, :0], data, values)
-            return state_at(position, scale_by_inverse(values.factor, position - data.anchor.position), data, values)
+            return state_at(position, scale_by_inverse(values.factor, position - data.anchor.centre), data, values)
 
         def state_at(position: Array, whitened: Array, data: Points, values: Values) -> State:
             nothing = position[:, :0]
@@ -132,7 +132,7 @@ class Metropolis:
                 return lambda state: state.gradient
             if gradient_of == "proxy":
                 return lambda state: target.anchored_gradient(state.position, None, data.anchor, values.weight, order)
-            batch = target.take(data.rows, noise.gradient_indices, bool(order))
+            batch = target.take(data.rows, noise.gradient_indices, order)
             if order:
                 return lambda state: target.anchored_gradient(state.position, batch, data.anchor, values.weight, order)
             return lambda state: target.losses_and_gradient(state.position, batch, values.weight)[1]
@@ -149,10 +149,10 @@ class Metropolis:
                     0,
                 )
             if self.proposal == "crank_nicolson":
-                offset = crank_nicolson(state.position - data.anchor.position, noise.moves, values.step_size)
+                offset = crank_nicolson(state.position - data.anchor.centre, noise.moves, values.step_size)
                 whitened = crank_nicolson(state.whitened, noise.normals, values.step_size)
                 log_ratio = crank_nicolson_log_ratio(state.whitened, whitened)
-                return state_at(data.anchor.position + offset, whitened, data, values), log_ratio, 0
+                return state_at(data.anchor.centre + offset, whitened, data, values), log_ratio, 0
             gradient = gradient_with(noise, data, values)
             there = gradient(state)
             position = langevin(state.position, there, values.factor, noise.moves, values.step_size)

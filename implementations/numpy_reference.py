@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import expit, hyp0f1, logsumexp, softmax
 
+from implementations.averaging import Averages
 from implementations.methods import METHODS
 from implementations.metropolis import Metropolis
 from implementations.settings import Settings
@@ -116,19 +117,30 @@ def anchor_residuals(problem: Problem, anchor: Anchor, indices: np.ndarray) -> n
 
 
 def anchored_gradient(
-    position: np.ndarray, problem: Problem, indices: np.ndarray, weight: float, anchor: Anchor, order: str
+    position: np.ndarray,
+    problem: Problem,
+    indices: np.ndarray,
+    weight: float,
+    anchor: Anchor,
+    order: str,
+    averages: Averages | None = None,
 ) -> np.ndarray:
     """Gradient of U_w with control variates from the points ``indices``; none of them: that of the proxies alone."""
     of_proxies = anchor.gradient if order == "first" else proxy_gradient(anchor, position)
+    if averages is not None:
+        everything = np.arange(problem.num_points)
+        of_proxies = of_proxies + weight / problem.num_points * _slopes_by_parameter(problem, averages, everything)
     if len(indices) == 0:
         return np.asarray(of_proxies + prior_gradient(position, problem))
     features = problem.features[indices].astype(float)
     moves = features @ (position - anchor.position).reshape(problem.layers[0])
     slopes = anchor_residuals(problem, anchor, indices)
-    if order == "second":
+    if order != "first":
         product = find_likelihood(problem.likelihood).curvature_product
         slopes = slopes + product(anchor.outputs[indices], moves, problem.noise_sd)
     of_batch_proxies = weight / len(indices) * (features.T @ slopes).ravel()
+    if averages is not None:
+        of_batch_proxies += weight / len(indices) * _slopes_by_parameter(problem, averages, indices)
     if problem.likelihood == "density":
         grid = problem.grid.astype(float)
         shares = softmax(grid @ anchor.position)
@@ -140,6 +152,11 @@ def anchored_gradient(
     return of_proxies + gradient(position, problem, indices, weight) - of_batch_proxies
 
 
+def _slopes_by_parameter(problem: Problem, averages: Averages, indices: np.ndarray) -> np.ndarray:
+    """The sum of x_j c_j over the points ``indices``."""
+    return np.asarray((problem.features[indices].astype(float).T @ averages.slopes[indices].astype(float)).ravel())
+
+
 def loss_difference(
     position: np.ndarray,
     proposed: np.ndarray,
@@ -148,6 +165,7 @@ def loss_difference(
     method_name: str,
     settings: Settings,
     anchor: Anchor | None = None,
+    averages: Averages | None = None,
 ) -> tuple[float, float]:
     """delta and its variance."""
     weight = settings.target_weight(problem.num_points)
@@ -161,12 +179,20 @@ def loss_difference(
             return change
         proxies = first_order if order == "first" else point_proxies
         there, here = (proxies(problem, anchor, place, indices) for place in (proposed, position))
-        return change - (there - here)
+        return change - (there - here) - tilts(indices)
+
+    def tilts(indices: np.ndarray) -> np.ndarray:
+        """What averaged proxies have beyond the quadratic: c_j · (f_j(theta') - f_j(theta))."""
+        if averages is None:
+            return np.zeros(len(indices))
+        moves = problem.features[indices].astype(float) @ (proposed - position).reshape(problem.layers[0])
+        return np.sum(averages.slopes[indices] * moves, axis=1)
 
     if anchor is not None and order == "first":
         prior += float((proposed - position) @ anchor.gradient)
-    elif anchor is not None and order == "second":
+    elif anchor is not None and order is not None:
         prior += float(proxy_sum(anchor, proposed) - proxy_sum(anchor, position))
+    prior += weight / problem.num_points * float(np.sum(tilts(everything)))
 
     if parts_of(method_name).estimate == "all":
         return prior + weight / problem.num_points * float(np.sum(differences(everything))), 0.0
@@ -230,6 +256,7 @@ def step(
     method_name: str,
     settings: Settings,
     anchor: Anchor | None = None,
+    averages: Averages | None = None,
 ) -> Outcome:
     """One step of a chain (paper: Algorithm 1); ``factor`` is the lower triangular L of C = L L^T."""
     method = parts_of(method_name)
@@ -243,14 +270,15 @@ def step(
             return place
         if method.proposal == "crank_nicolson":
             assert anchor is not None
-            return np.asarray(anchor.position + np.sqrt(1 - 2 * step_size) * (place - anchor.position))
+            mean = anchor.position if averages is None else averages.centre
+            return np.asarray(mean + np.sqrt(1 - 2 * step_size) * (place - mean))
         indices = np.arange(problem.num_points) if gradient_of == "all" else noise.gradient_indices
         assert indices is not None
         if order is None:
             slope = gradient(place, problem, indices, weight)
         else:
             assert anchor is not None
-            slope = anchored_gradient(place, problem, indices, weight, anchor, order)
+            slope = anchored_gradient(place, problem, indices, weight, anchor, order, averages)
         return np.asarray(place - step_size * factor @ factor.T @ slope)
 
     def log_density(to: np.ndarray, place: np.ndarray) -> float:
@@ -263,7 +291,7 @@ def step(
     if method.acceptance != "always":
         log_ratio = log_density(position, proposed) - log_density(proposed, position)
     if method.estimate != "none":
-        delta, variance = loss_difference(position, proposed, noise, problem, method_name, settings, anchor)
+        delta, variance = loss_difference(position, proposed, noise, problem, method_name, settings, anchor, averages)
     log_accept = log_ratio + log_acceptance(method.acceptance, delta, variance, settings)
     is_accepted = noise.log_uniform < log_accept
     return Outcome(proposed if is_accepted else position, is_accepted, log_accept, delta, variance)

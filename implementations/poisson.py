@@ -157,7 +157,7 @@ class Poisson:
             scale = values.weight / num_points
 
             def evaluate(indices: Array) -> tuple[Array, Array]:
-                points = target.take(data.rows, indices[:, None], bool(order))
+                points = target.take(data.rows, indices[:, None], order)
                 differences = losses.differences_of(state.position, proposed, points, data)
                 return scale * differences, scale * target.point_bounds(points, order)[:, 0]
 

@@ -3,8 +3,12 @@
 With one stochastic layer the outputs are linear in the parameters: from the anchor t to theta they move by
 u = x^T (theta - t). The proxy q is the Taylor polynomial of the loss in the outputs, of second order or of first. Its
 sum over all points is a quadratic form in theta; what it leaves of a loss, l(theta) - l(t) - q(theta), is the
-likelihood's (implementations.tasks.likelihoods).
+likelihood's (implementations.tasks.likelihoods). An ``averaged`` proxy is the quadratic with another slope, which is
+kept with the point (implementations.averaging).
 """
+
+import operator
+from functools import reduce
 
 from array_api_compat import array_namespace
 
@@ -16,13 +20,16 @@ ORDERS = {
     "second": "a quadratic around the mode: what it leaves is of third order",
     "first": "a plane: what it leaves is of second order",
 }
+AVERAGED = "averaged"
 
 
-def num_columns(model: Model) -> int:
-    """Numbers that are kept of every point at the anchor: its predictions, or none; of networks none."""
-    if not model.is_linear:
-        return 0
-    return find_likelihood(model.likelihood).num_kept(model.num_outputs)
+def num_columns(model: Model, order: str) -> int:
+    """Numbers that are kept of every point at the anchor: its predictions, and its slopes where they are averaged.
+
+    Of networks none, and none of losses that are parabolas.
+    """
+    num_kept = find_likelihood(model.likelihood).num_kept(model.num_outputs) if model.is_linear else 0
+    return num_kept + (model.num_outputs if num_kept and order == AVERAGED else 0)
 
 
 def proxy_difference(position: Array, proposed: Array, anchor: Anchor, order: str) -> Array:
@@ -43,9 +50,30 @@ def proxy_gradient(position: Array, anchor: Anchor, order: str) -> Array:
 
 def remainders(moves: Array, at_anchor: Array, model: Model, order: str) -> Array:
     """l_j(theta) - l_j(t) - q_j(theta), (…, n); ``moves`` of the outputs are u (…, outputs, n)."""
-    return find_likelihood(model.likelihood).remainders(moves, at_anchor, model.noise_sd, order)
+    likelihood = find_likelihood(model.likelihood)
+    if order != AVERAGED or not num_columns(model, order):
+        return likelihood.remainders(moves, at_anchor, model.noise_sd, _taylor(order))
+    kept, slopes = _parts(at_anchor, model)
+    # Output by output, as the remainders are: one loop of XLA for all of it.
+    tilt = reduce(operator.add, (slopes[..., one, :] * moves[..., one, :] for one in range(model.num_outputs)))
+    return likelihood.remainders(moves, kept, model.noise_sd, "second") - tilt
 
 
 def residuals(moves: Array, at_anchor: Array, model: Model, order: str) -> Array:
     """Derivatives of the remainders by the outputs, (…, outputs, n)."""
-    return find_likelihood(model.likelihood).remainder_residuals(moves, at_anchor, model.noise_sd, order)
+    likelihood = find_likelihood(model.likelihood)
+    if order != AVERAGED or not num_columns(model, order):
+        return likelihood.remainder_residuals(moves, at_anchor, model.noise_sd, _taylor(order))
+    kept, slopes = _parts(at_anchor, model)
+    return likelihood.remainder_residuals(moves, kept, model.noise_sd, "second") - slopes
+
+
+def _taylor(order: str) -> str:
+    """The order of the polynomial."""
+    return "second" if order == AVERAGED else order
+
+
+def _parts(at_anchor: Array, model: Model) -> tuple[Array, Array]:
+    """What is kept of a point: its predictions (…, kept, n), and its slopes (…, outputs, n)."""
+    num_kept = at_anchor.shape[-2] - model.num_outputs
+    return at_anchor[..., :num_kept, :], at_anchor[..., num_kept:, :]

@@ -13,7 +13,7 @@ import numpy as np
 from implementations.backends import Costs, Draws, Sampler, build_sampler, use_one_thread
 from implementations.card import Card
 from implementations.cautions import cautions
-from implementations.inputs import Skipped, anchor_of, selection_of, start_of
+from implementations.inputs import Skipped, anchor_of, averages_of, selection_of, start_of
 from implementations.ladder import climb
 from implementations.methods import find_method
 from implementations.schedule import Chunk, chunks, draw_steps
@@ -139,9 +139,9 @@ def sample(
         if start.shape != (settings.chains, problem.num_parameters):
             raise ValueError(f"start points {start.shape} for {settings.chains} chains of {problem.num_parameters}")
         carry = sampler.start(start, seed)
-        selection = selection_of(problem, card, settings)
         # What a run prepares for itself counts as its warm-up; the mode and its curvature serve everybody.
-        progress.cpu_seconds["warmup"] += 0.0 if selection is None else selection.cpu_seconds
+        for prepared in (selection_of(problem, card, settings), averages_of(problem, card, settings)):
+            progress.cpu_seconds["warmup"] += 0.0 if prepared is None else prepared.cpu_seconds
     else:
         _check_resume(progress, resume[1], sampler, settings, problem)
         carry = sampler.from_arrays(resume[1])

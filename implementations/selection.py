@@ -14,13 +14,13 @@ On mnist the variance is then three to four times smaller, and so is its skewnes
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from implementations.kernel import Shapes
-from implementations.tasks.anchor import Anchor, at_anchor
-from implementations.tasks.geometry import preconditioner_factor
+from implementations.probes import probed
+from implementations.tasks.anchor import Anchor
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
 
@@ -32,8 +32,6 @@ SELECTIONS = {
 SLOTS_PER_POINT = 4
 #: Draws of theta that a leverage is the mean over: sixteen lose a tenth of what is to be gained on mnist.
 NUM_PROBES = 16
-#: Points at a time, whose outputs at all probes stay in the processor's cache.
-CHUNK = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,24 +61,10 @@ def by_leverage(problem: Problem, anchor: Anchor) -> Selection:
 
 def leverages(problem: Problem, anchor: Anchor) -> np.ndarray:
     """h_j of every point (N,), as a mean over probes of the Gaussian at the mode."""
-    there = replace(problem, curvature=anchor.gauss_newton / anchor.weight)
-    factor = preconditioner_factor(there, anchor.weight, "full" if there.curvature.ndim == 2 else "diagonal")
-    count = problem.num_parameters
-    if count <= NUM_PROBES:
-        # One along each parameter: their mean square is the covariance itself.
-        normals = np.sqrt(count) * np.eye(count)
-    else:
-        # Always the same: what is prepared depends on the problem alone.
-        normals = np.random.default_rng(0).standard_normal((NUM_PROBES, count))
-    offsets = (normals @ factor.T if factor.ndim == 2 else normals * factor).astype(np.float32)
-    (layer,) = problem.layers
-    rows = offsets.reshape(-1, *layer).swapaxes(1, 2).reshape(-1, layer[0])
     likelihood = find_likelihood(problem.likelihood)
-    kept = at_anchor(problem, anchor).astype(np.float32)
     found = np.empty(problem.num_points)
-    for chunk in problem.chunks(CHUNK):
-        moves = (rows @ problem.features[chunk].T).reshape(len(offsets), layer[1], -1)
-        found[chunk] = likelihood.curvature_form(kept[chunk].T, moves, moves, problem.noise_sd).mean(axis=0)
+    for chunk, moves, kept in probed(problem, anchor, NUM_PROBES):
+        found[chunk] = likelihood.curvature_form(kept, moves, moves, problem.noise_sd).mean(axis=0)
     return found
 
 

@@ -292,9 +292,10 @@ def _check_together(settings: Settings, problem: Sized) -> None:
             f"preconditioner = 'full' is kept up to {MAX_FULL_CURVATURE} parameters and {problem.task!r} has "
             f"{problem.num_parameters} here; use 'diagonal'"
         )
-    if dict(settings.own).get("proxy") == "second" and problem.num_parameters > MAX_FULL_CURVATURE:
+    proxy = dict(settings.own).get("proxy", "none")
+    if proxy not in ("none", "first") and problem.num_parameters > MAX_FULL_CURVATURE:
         raise SettingError(
-            f"proxy = 'second' is kept up to {MAX_FULL_CURVATURE} parameters and {problem.task!r} has "
+            f"proxy = {proxy!r} is kept up to {MAX_FULL_CURVATURE} parameters and {problem.task!r} has "
             f"{problem.num_parameters} here; use 'first'"
         )
     if settings.num_steps < settings.thin:

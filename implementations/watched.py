@@ -101,10 +101,10 @@ class WatchedTarget:
     def anchored_gradient(self, *arguments: Any) -> Array:
         return self.target.anchored_gradient(*arguments)
 
-    def take(self, rows: Array, indices: Array, is_anchored: bool = False) -> Data:
+    def take(self, rows: Array, indices: Array, order: str | None = None) -> Data:
         if rows.shape[0] == 0:
             raise SettingError("takes mini-batches, and the card's needs lack 'rows'")
-        return self.target.take(rows, indices, is_anchored)
+        return self.target.take(rows, indices, order)
 
     def points_at(self, *arguments: Any) -> Array:
         return self.target.points_at(*arguments)

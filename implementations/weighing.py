@@ -37,7 +37,7 @@ class Losses:
         """d_j = l_j(theta') - l_j(theta) of the points ``indices`` (chains, n) of each chain; of slots, weighed."""
         if data.selection:
             indices = data.selection.slots[indices]
-        points = self.target.take(data.rows, indices[:, None], bool(self.order))
+        points = self.target.take(data.rows, indices[:, None], self.order)
         differences = self.differences_of(position, proposed, points, data)
         return differences * data.selection.scales[indices] if data.selection else differences
 

@@ -85,7 +85,7 @@ def in_tiles(function: Callable[[Data], tuple[Array, Array]], data: Data) -> tup
 def remainders(offset: Array, data: Data, model: Model, order: str) -> Array:
     """What control variates leave of the losses (…, n), at an offset (…, P) from their anchor."""
     moves = network_outputs(offset, data.features, model.layers)
-    if not proxies.num_columns(model):
+    if not proxies.num_columns(model, order):
         return proxies.remainders(moves, data.at_anchor, model, order)
     # A branch, because XLA would merge these loops into whatever uses their values, and run them once for every use.
     # A probability or a rate is never negative, but XLA cannot know.

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from implementations.card import Card, Exactness
 from implementations.metropolis import Metropolis
-from implementations.proxies import ORDERS
+from implementations.proxies import AVERAGED, ORDERS
 from implementations.selection import SELECTIONS
 from implementations.settings import (
     BATCH_SIZE,
@@ -32,7 +32,7 @@ _POINTS = (
     NUM_BATCHES.but(default=1),
     VARIANCE.but(default="points"),
     WEIGHT,
-    PROXY,
+    replace(PROXY, choices={**ORDERS, AVERAGED: "a quadratic with the mean slope of the loss: least noise; one layer"}),
     Setting("selection", "how the points of the loss difference are drawn", str, "uniform", choices=SELECTIONS),
 )
 _CONDITION = "for Gaussian noise of known variance, small near the mode"

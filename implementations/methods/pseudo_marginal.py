@@ -64,7 +64,7 @@ def kernel(target: Target, shapes: Shapes) -> Kernel:
         return weight * xp.mean(values_of_points, axis=(-2, -1)), weight**2 * spread * share
 
     def state_at(position: Array, indices: Array, data: Points, values: Values) -> State:
-        points = target.take(data.rows, indices.reshape(len(indices), -1), bool(order))
+        points = target.take(data.rows, indices.reshape(len(indices), -1), order)
         return State(
             position, indices, *estimate(losses.at(position, points, data).reshape(indices.shape), values.weight)
         )

@@ -172,6 +172,7 @@ LINEAR = {"batch_size": 10, "num_batches": 2}
         ("laplace", {"step_size": 0.2}),
         ("pbnn_cn", {"step_size": 0.2, "preconditioner": "diagonal"}),
         ("pbnn_cn", {"step_size": 0.2, "weight": 20.0}),
+        ("pbnn_cn", {"step_size": 0.2, "proxy": "averaged"}),
     ],
 )
 def test_the_closed_form_is_found(problem, backend, method, given):
@@ -211,6 +212,9 @@ def two_class_moments(method: str, backend: str, **given) -> tuple[np.ndarray, n
         ("pbnn_cn", {"step_size": 0.1, "weight": 60.0, "batch_size": 60}),
         ("pbnn_cn", {"step_size": 0.1, "selection": "leverage"}),
         ("pbnn_cv", {"step_size": 0.4, "selection": "leverage"}),
+        ("pbnn_cn", {"step_size": 0.4, "proxy": "averaged"}),
+        ("pbnn_cn", {"step_size": 0.4, "proxy": "averaged", "selection": "leverage"}),
+        ("pbnn_mala_cv", {"step_size": 0.2, "proxy": "averaged"}),
     ],
 )
 def test_the_posterior_of_a_softmax_is_found_from_a_part_of_the_data(backend, method, given):

@@ -78,6 +78,13 @@ def _categorical_form(kept: Array, u: Array, v: Array, noise_sd: float) -> Array
     return xp.sum(kept * u * v, axis=-2) - means[0] * means[1]
 
 
+def _categorical_slope(kept: np.ndarray, moves: np.ndarray) -> np.ndarray:
+    """p_k (E[v_k^2] - sum_i p_i E[v_i^2]) / 2, v = u - sum_i p_i u_i."""
+    centred = moves - (kept * moves).sum(axis=1, keepdims=True)
+    squares = np.einsum("dkn,dkn->kn", centred, centred) / len(moves)
+    return np.asarray(0.5 * kept * (squares - (kept * squares).sum(axis=0)))
+
+
 def _bernoulli_loss(outputs: np.ndarray, targets: np.ndarray, noise_sd: float) -> tuple[float, np.ndarray]:
     # log(1 + exp(-f)) for y = 1 and log(1 + exp(f)) for y = 0: nothing cancels where f is large.
     losses = np.logaddexp(0, (1 - 2.0 * targets[:, None]) * outputs)
@@ -106,6 +113,11 @@ def _bernoulli_losses(outputs: Array, targets: Array, noise_sd: float, functions
 
 def _bernoulli_form(kept: Array, u: Array, v: Array, noise_sd: float) -> Array:
     return kept[..., 0, :] * kept[..., 1, :] * u[..., 0, :] * v[..., 0, :]
+
+
+def _bernoulli_slope(kept: np.ndarray, moves: np.ndarray) -> np.ndarray:
+    """p (1 - p) (1 - 2 p) E[u^2] / 2."""
+    return np.asarray(0.5 * kept[:1] * kept[1:] * (kept[:1] - kept[1:]) * np.square(moves).mean(axis=0))
 
 
 def _at_anchor(outputs: Array, targets: Array, noise_sd: float, *, is_log_odds: bool) -> tuple[Array, Array]:
@@ -184,6 +196,7 @@ CATEGORICAL = Likelihood(
     curvature_form=_categorical_form,
     remainders=remainders,
     remainder_residuals=remainder_residuals,
+    mean_slope=_categorical_slope,
     # |p - e_y|, the largest eigenvalue of diag(p) - p p^T, and that times the range sqrt(2) of a direction's classes.
     derivative_bounds=lambda noise_sd: (math.sqrt(2), 0.5, math.sqrt(2) / 2),
     variance=lambda mean, noise_sd: mean * (1 - mean),
@@ -206,6 +219,7 @@ BERNOULLI = Likelihood(
     curvature_form=_bernoulli_form,
     remainders=remainders,
     remainder_residuals=remainder_residuals,
+    mean_slope=_bernoulli_slope,
     derivative_bounds=lambda noise_sd: (1.0, 0.25, math.sqrt(3) / 18),
     variance=lambda mean, noise_sd: mean * (1 - mean),
 )

@@ -62,6 +62,7 @@ DENSITY = Likelihood(
     curvature_form=lambda kept, u, v, noise_sd: 0 * u[..., 0, :] * v[..., 0, :],
     remainders=lambda moves, kept, noise_sd, order: 0 * moves[..., 0, :],
     remainder_residuals=lambda moves, kept, noise_sd, order: 0 * moves,
+    mean_slope=lambda kept, moves: 0 * moves[0],
     # Of one point's own term there are, but the normaliser moves with all parameters at once.
     derivative_bounds=lambda noise_sd: (None, None, None),
     variance=lambda mean, noise_sd: np.nan * mean,

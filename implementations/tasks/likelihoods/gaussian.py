@@ -53,6 +53,7 @@ GAUSSIAN = Likelihood(
     curvature_form=_curvature_form,
     remainders=_remainders,
     remainder_residuals=_remainder_residuals,
+    mean_slope=lambda kept, moves: 0 * moves[0],
     # A parabola: its slope is unbounded, its curvature constant, and beyond that there is nothing.
     derivative_bounds=lambda noise_sd: (None, 1 / noise_sd**2, 0.0),
     variance=lambda mean, noise_sd: noise_sd**2,

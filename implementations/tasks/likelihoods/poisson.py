@@ -69,6 +69,7 @@ POISSON = Likelihood(
     curvature_form=_curvature_form,
     remainders=_remainders,
     remainder_residuals=_remainder_residuals,
+    mean_slope=lambda kept, moves: 0.5 * kept * np.square(moves).mean(axis=0),
     # An exponential has none.
     derivative_bounds=lambda noise_sd: (None, None, None),
     variance=lambda mean, noise_sd: mean,

@@ -59,6 +59,8 @@ class Likelihood:
     remainders: Callable[[Array, Array, float, str], Array]
     #: The same arguments -> the derivative of that by the outputs (…, K, n).
     remainder_residuals: Callable[[Array, Array, float, str], Array]
+    #: (kept (kept, n), moves u (draws, K, n)) -> the mean over draws of d^3 l / df^3 (u, u) / 2 at the anchor, (K, n).
+    mean_slope: Callable[[np.ndarray, np.ndarray], np.ndarray]
     #: noise_sd -> the largest size of the first, second and third derivative along a unit vector; None for no bound.
     derivative_bounds: Callable[[float], tuple[float | None, float | None, float | None]]
 
