@@ -180,7 +180,7 @@ def _counters(job: Job, sampled: Sampled) -> dict[str, Any]:
         "anchor_cpu_s": sampled.anchor_cpu_seconds,
         "compile_s": progress.seconds["compile"],
         "compile_cpu_s": progress.cpu_seconds["compile"],
-        # With the compilation of its own code, three times that of the loop in jax.
+        # With the compilation of its own code, which in jax takes longer than the audit itself.
         "audit_cpu_s": progress.cpu_seconds["audit"],
         # Another run of its form, earlier in the same process, may have compiled its loop, and bears the time of it.
         "has_compiled": sampled.has_compiled,

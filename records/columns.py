@@ -150,7 +150,12 @@ COLUMNS: dict[str, Column] = {
         POSITIVE,
     ),
     "has_compilation_cache": Column("flag", "was there a cache that compilation could be looked up in?"),
-    "peak_memory_mb": Column("number", "largest resident memory of its process while it sampled, in MiB", POSITIVE),
+    "peak_memory_mb": Column(
+        "number",
+        "largest resident memory of its process while it sampled, in MiB; empty where the system cannot tell it from"
+        " that of earlier runs",
+        POSITIVE,
+    ),
     "likelihood_evaluations": Column("count", "likelihoods of single data points, over all chains", POSITIVE),
     "gradient_evaluations": Column("count", "gradients of single data points, over all chains", POSITIVE),
     "data_fraction": Column("number", "evaluations of a step as a share of one pass over the data", POSITIVE),

@@ -76,6 +76,9 @@ def _row(study: str, run: Run, folder: Path) -> Row:
         column: version for name, version in record["versions"].items() if (column := f"version_{name}") in COLUMNS
     }
     own = {name: record[name] for name in COLUMNS if name in record and name not in row}
+    if not record.get("is_peak_memory_of_run", True):
+        # The largest of all runs of its process so far, for want of a better one: not this run's.
+        own["peak_memory_mb"] = None
     chosen = record["tuning"]["chosen"] if "tuning" in record else {}
     return row | chosen | own | versions | _metrics(record["status"], metrics)
 

@@ -59,6 +59,14 @@ def results(tmp_path, study) -> Path:
     return results
 
 
+@pytest.mark.parametrize(("is_of_run", "shown"), [(True, 250.0), (False, None)])
+def test_a_peak_of_memory_that_may_be_another_runs_is_not_shown(study, results, is_of_run, shown):
+    path = results / "runs" / study.runs[OK].path / "run.json"
+    record = json.loads(path.read_text()) | {"peak_memory_mb": 250.0, "is_peak_memory_of_run": is_of_run}
+    path.write_text(json.dumps(record))
+    assert rows_of(study, results)[OK]["peak_memory_mb"] == shown
+
+
 def test_every_run_of_the_study_is_a_row_with_what_became_of_it(study, results):
     rows = rows_of(study, results)
     assert [row["run"] for row in rows] == [run.path for run in study.runs]
