@@ -7,6 +7,7 @@ from typing import Any
 from records.display import format_estimate, format_name, format_number
 from records.setting import Setting, sweeps
 from records.study import StudyResults
+from reports.calibration_findings import OF_CALIBRATION
 from reports.claims.calibration import network_of, trained_longer
 from reports.claims.cost import growth
 from reports.claims.rules import RULES
@@ -24,7 +25,11 @@ PENALISED = ["pbnn", "pbnn_mala"]
 def findings(study: StudyResults) -> list[Finding]:
     """Those that the study has the runs for, and whose words its numbers bear out; numbers do not choose words."""
     of_paper = (_penalty, _target, _calibration, _cure, _cost, _stuck_at_the_papers_step, _to_the_letter, _noise_grows)
-    rules: dict[str, tuple[Callable[[StudyResults], Finding], ...]] = {"tall": OF_TALL, "rivals": OF_RIVALS}
+    rules: dict[str, tuple[Callable[[StudyResults], Finding], ...]] = {
+        "tall": OF_TALL,
+        "rivals": OF_RIVALS,
+        "calibration": OF_CALIBRATION,
+    }
     found = []
     for rule in rules.get(study.name, of_paper):
         try:
