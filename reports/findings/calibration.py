@@ -1,71 +1,79 @@
-"""What the study `calibration` found: networks on MNIST, overconfident and not, and the n that calibrates each."""
-
-from collections.abc import Sequence
+"""What the study `calibration` found: which networks are overconfident, and what is the cure."""
 
 from records.display import format_number
-from records.setting import Setting
 from records.study import StudyResults
 from reports.claims.calibration import PAPER_N, Network, network_of
+from reports.claims.overconfidence import network_text, networks, scaled_of, training_of
 from reports.claims.rules import RULES
 from reports.evidence import require
-from reports.types import Finding, NothingToShow
+from reports.types import Finding
 
-OVERCONFIDENT = RULES[13]["overconfident"]
-
-
-def _networks(study: StudyResults) -> list[Network]:
-    """Those whose chains have converged, at the paper's n too."""
-    found = []
-    for variant in study.variants:
-        try:
-            network = network_of(study, variant)
-        except NothingToShow:
-            continue
-        if network.of_paper:
-            found.append(network)
-    return found
+#: The gap from which a network is called overconfident.
+MARGIN = RULES[51]["overconfident"]
 
 
-def _overconfident(study: StudyResults) -> Finding:
-    """What becomes of them at an n chosen for each, and at the paper's."""
-    networks = [one for one in _networks(study) if (one.full.estimate("confidence_gap").low or 0.0) > OVERCONFIDENT]
-    require(bool(networks))
-    full, chosen, paper = (
-        [one.full for one in networks],
-        [one.chosen for one in networks],
-        [one.of_paper[0] for one in networks],
-    )
-    cured, as_in_paper = (
-        sum((one.difference(of_all, "ece").high or 0.0) < 0 for one, of_all in zip(found, full, strict=True))
-        for found in (chosen, paper)
-    )
+def _gap(network: Network) -> float:
+    return network.full.mean("confidence_gap")
+
+
+def _groups(study: StudyResults) -> tuple[list[Network], list[Network]]:
+    """Networks that were trained for longer than their task asks, and the others."""
+    found = [network_of(study, variant) for variant in networks(study)]
+    longer = [one for one in found if one.full["num_epochs"] is not None]
+    usual = [one for one in found if one.full["num_epochs"] is None]
+    require(bool(longer) and bool(usual))
+    return longer, usual
+
+
+def _training_decides(study: StudyResults) -> Finding:
+    longer, usual = _groups(study)
+    require(min(map(_gap, longer)) > MARGIN > max(map(_gap, usual)))
+    low, high = (format_number(end(map(_gap, longer)), 2) for end in (min, max))
+    most = format_number(max(map(_gap, usual)), 2)
     return Finding(
-        f"An n chosen on validation images calibrates {cured} of {len(networks)} overconfident networks better; the "
-        f"paper's n = {PAPER_N} does so for {as_in_paper}.",
-        f"The calibration error is {_errors(full)} with full data, {_errors(chosen)} at the chosen n "
-        f"({_range([one['target_weight'] for one in chosen], 4)}) and {_errors(paper)} at n = {PAPER_N}.",
+        "Training decides whether the posterior of all data is overconfident.",
+        f"Of networks trained to overfit, its confidence exceeds its accuracy by {low} to {high}, whatever the prior; "
+        f"of networks as the task trains them, by {most} at the most.",
     )
 
 
-def _not_overconfident(study: StudyResults) -> Finding:
-    all_networks = _networks(study)
-    networks = [one for one in all_networks if one.full.mean("confidence_gap") <= OVERCONFIDENT]
-    require(bool(networks))
-    require(all((one.of_paper[0].difference(one.full, "ece").low or 0.0) > 0 for one in networks))
+def _prior_moves_n(study: StudyResults) -> Finding:
+    """The n with the least validation ECE, from the narrowest prior to the widest."""
+    longer, _ = _groups(study)
+    by_training: dict[str, list[Network]] = {}
+    for one in sorted(longer, key=lambda one: float(one.full["prior_scale"])):
+        by_training.setdefault(training_of(one.full), []).append(one)
+    ends = [(family[0], family[-1]) for family in by_training.values() if len(family) > 1]
+    require(bool(ends) and all(wide.chosen["target_weight"] < narrow.chosen["target_weight"] for narrow, wide in ends))
+    texts = [
+        f"n = {narrow.chosen['target_weight']:g} with prior sd {narrow.full['prior_scale']:g} and "
+        f"{wide.chosen['target_weight']:g} with {wide.full['prior_scale']:g} for {training_of(narrow.full)}"
+        for narrow, wide in ends
+    ]
     return Finding(
-        "A small n spoils networks that full data do not make overconfident.",
-        f"For {len(networks)} of {len(all_networks)} networks, n = {PAPER_N} raises the calibration error from "
-        f"{_errors([one.full for one in networks])} to {_errors([one.of_paper[0] for one in networks])}.",
+        "Which n calibrates depends on the prior: the wider it is, the smaller n.",
+        f"Chosen on validation images: {'; '.join(texts)}. Neither the paper's n = {PAPER_N} nor another is right for "
+        "all networks.",
     )
 
 
-def _errors(found: Sequence[Setting]) -> str:
-    return _range([one.mean("ece") for one in found], 2)
+def _price(study: StudyResults) -> Finding:
+    """ECE and NLL of overconfident networks with all data, at the chosen n, and scaled by a temperature."""
+    longer, _ = _groups(study)
+    cured = [one for one in longer if _gap(one) > MARGIN]
+    require(bool(cured))
+    scaled = [scaled_of(study, one) for one in cured]
+    better = [one for one in cured if one.chosen.mean("nll") < one.full.mean("nll")]
+    require(len(better) == len(cured))
+    wins = sum(one.chosen.mean("nll") < other.mean("nll") for one, other in zip(cured, scaled, strict=True))
+    worst = max(cured, key=_gap)
+    numbers = [format_number(one.mean("nll"), 2) for one in (worst.full, worst.chosen, scaled[cured.index(worst)])]
+    return Finding(
+        "The cure costs nothing in NLL, and beats temperature scaling on "
+        f"{wins} of {len(cured)} overconfident networks.",
+        f"For {network_text(worst.full)}, the most overconfident, the NLL is {numbers[0]} with all data, {numbers[1]} "
+        f"at n = {worst.chosen['target_weight']:g} and {numbers[2]} with temperature scaling, which needs no chain.",
+    )
 
 
-def _range(values: Sequence[float], digits: int) -> str:
-    low, high = (format_number(end(values), digits) for end in (min, max))
-    return low if low == high else f"{low} to {high}"
-
-
-OF_CALIBRATION = (_overconfident, _not_overconfident)
+OF_CALIBRATION = (_training_decides, _prior_moves_n, _price)

@@ -161,45 +161,7 @@ def test_nothing_is_said_of_rivals_that_the_leaderboards_do_not_hold():
     assert only.headline.endswith("on 1 of 1 targets.")
 
 
-# The studies `calibration` and `layers`
-
-
-def _network(variant: str, full: float, chosen: float, paper: float) -> list[dict]:
-    """A network of MNIST, with its calibration error given all data, at n = 1,000, and at the paper's n = 100."""
-    return [
-        row
-        for method, weight, ece in (("mala", "data", full), ("pbnn_cn", "1000", chosen), ("pbnn_cn", "100", paper))
-        for row in runs(
-            variant, method, num_points=10_000, weight=weight, ece=ece, validation_ece=ece, confidence_gap=ece
-        )
-    ]
-
-
-def of_calibration(*networks: list[dict]):
-    rows = [row for network in networks for row in network]
-    return findings_of(replace(study(rows, MadeUp), folder=Path("calibration")))
-
-
-def test_the_study_calibration_counts_the_networks_that_each_n_helps():
-    sick = _network("mnist-epochs60", 0.05, 0.01, 0.13), _network("mnist-epochs60-prior3", 0.06, 0.02, 0.03)
-    overconfident, other = of_calibration(*sick, _network("mnist", 0.004, 0.02, 0.12))
-    assert overconfident.headline == (
-        "An n chosen on validation images calibrates 2 of 2 overconfident networks better; the paper's n = 100 does so "
-        "for 1."
-    )
-    assert "0.050 to 0.060 with full data, 0.010 to 0.020 at the chosen n (1,000)" in overconfident.text
-    assert (
-        other.headline.startswith("A small n spoils")
-        and "For 1 of 3 networks" in other.text
-        and "to 0.12." in other.text
-    )
-
-
-def test_nothing_is_said_of_networks_without_converged_chains_at_the_papers_n():
-    network = [row | ({"r_hat": 2.0} if row["weight"] == "100" else {}) for row in _network("mnist", 0.05, 0.01, 0.02)]
-    assert of_calibration(network) == []
-    (only,) = of_calibration(network, _network("mnist-epochs60", 0.05, 0.01, 0.02))
-    assert "calibrates 1 of 1" in only.headline
+# The study `layers`
 
 
 @pytest.mark.parametrize(("width", "num_said"), [(1.01, 1), (1.5, 0)])

@@ -1,10 +1,12 @@
 """The questions of the study `calibration`, on made-up networks whose answers are known."""
 
+from dataclasses import replace
+
 import pytest
 
 from records.study import StudyResults
 from reports.claims.overconfidence import OVERCONFIDENCE, network_text
-from reports.contents import contents_of
+from reports.contents import contents_of, findings_of
 from reports.figures.cure import draw_cure
 from reports.judging import judge_claims
 from reports.style import NARROW, WIDTH, theme
@@ -141,6 +143,24 @@ def test_the_figure_has_two_panels_for_each_training_and_says_which_premise_is_m
     assert any("chosen n=100." in line for line in drawing.numbers)
     with theme():
         assert draw_cure(usual(overfitted=network((-0.13, -0.02, 0.0), (0.3, 0.3, 0.3)))).title == ""
+
+
+def test_the_findings_are_those_that_the_numbers_bear_out(tmp_path):
+    def headlines(study: StudyResults) -> list[str]:
+        return [one.headline for one in findings_of(replace(study, folder=tmp_path / "calibration"))]
+
+    assert headlines(usual()) == [
+        "Training decides whether the posterior of all data is overconfident.",
+        "Which n calibrates depends on the prior: the wider it is, the smaller n.",
+        "The cure costs nothing in NLL, and beats temperature scaling on 1 of 2 overconfident networks.",
+    ]
+    assert headlines(usual(overfitted=network((-0.13, -0.02, 0.0), (0.3, 0.3, 0.3)))) == [
+        "Which n calibrates depends on the prior: the wider it is, the smaller n.",
+        "The cure costs nothing in NLL, and beats temperature scaling on 0 of 1 overconfident networks.",
+    ]
+    overconfident = network((-0.1, -0.02, 0.05), (0.3, 0.3, 0.3), is_longer=False)
+    assert len(headlines(usual(well_trained=overconfident))) == 2
+    assert headlines(study_of([row("full_mh")])) == []
 
 
 def test_networks_are_named_in_words():
