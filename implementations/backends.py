@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from implementations.card import Card
+from implementations.infrastructure.errors import SettingError, unknown
 from implementations.inputs import Skipped
 from implementations.settings import Settings
 from implementations.tasks.problem import Problem
@@ -73,9 +74,16 @@ class Sampler(Protocol):
         """The carry that ``to_arrays`` took apart."""
 
 
+def find_backend(name: str) -> tuple[str, str]:
+    """Library and device of a backend. Raises SettingError."""
+    if name not in BACKENDS:
+        raise SettingError(unknown("backend", name, BACKENDS))
+    return BACKENDS[name]
+
+
 def build_sampler(backend: str, problem: Problem, card: Card, settings: Settings) -> Sampler:
     """The sampler of a method on a problem. Raises Skipped."""
-    library, device = BACKENDS[backend]
+    library, device = find_backend(backend)
     if library not in card.libraries:
         raise Skipped(f"{card.name} runs in {' and '.join(card.libraries)} only")
     sampler: Sampler = import_library(backend).build_sampler(problem, card, settings, device)
@@ -84,12 +92,12 @@ def build_sampler(backend: str, problem: Problem, card: Card, settings: Settings
 
 def import_library(backend: str) -> ModuleType:
     """The module of a backend's chains, and with it its library, which takes seconds the first time."""
-    return importlib.import_module(f"implementations.{BACKENDS[backend][0]}_backend.chain")
+    return importlib.import_module(f"implementations.{find_backend(backend)[0]}_backend.chain")
 
 
 def use_one_thread(backend: str) -> None:
     """Keep a sampler on one thread, so that its wall-clock time can be compared; call it before the library is used."""
-    library, device = BACKENDS[backend]
+    library, device = find_backend(backend)
     if library == "torch":
         importlib.import_module("torch").set_num_threads(1)
         return

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def main(argv: Sequence[str], program: str) -> int:
 
         return calibrate.main(argv, program)
     arguments = _parser(program).parse_args(argv)
+    _check_writable(arguments.out)
     data = read_own_data(arguments.features, arguments.target, arguments.split, arguments.seed)
     notices = _notices(data, arguments.features)
     if arguments.components is not None:
@@ -93,7 +95,13 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("--criterion", default="nll", metavar="NAME", help=f"{' or '.join(CRITERIA)} (default: %(default)s)")
     add("--backend", default="jax-cpu", metavar="NAME", help="(default: %(default)s)")
     add("--seed", type=int, default=0, help="of a random split and of the chains (default: %(default)s)")
-    add("--out", type=Path, default=Path("calibration.html"), metavar="FILE", help="the page (default: %(default)s)")
+    add(
+        "--out",
+        type=Path,
+        default=Path("calibration.html"),
+        metavar="FILE",
+        help="the report, an HTML page (default: %(default)s)",
+    )
     return parser
 
 
@@ -109,6 +117,18 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, as in num_steps=20000")
     return name, value
+
+
+def _check_writable(path: Path) -> None:
+    """Before the chains are run, not after."""
+    if path.is_dir():
+        raise SettingError(f"--out {path} is a folder; name a file in it, such as {path / 'calibration.html'}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise SettingError(f"--out {path} cannot be written: {error.strerror}") from None
 
 
 def _notices(data: OwnData, path: Path) -> list[str]:
@@ -152,4 +172,4 @@ def _write(choice: Choice, arguments: argparse.Namespace, notices: Sequence[str]
         "machine": machine()["cpu"],
     }
     write_page(choice, arguments.out, arguments.features.name, notices, origin)
-    print(f"the page: {arguments.out}")
+    print(f"report: {arguments.out}")

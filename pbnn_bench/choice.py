@@ -5,13 +5,16 @@ each sampled by chains and, without a chain, by the Gaussian at its mode (Laplac
 it is and with temperature scaling. The validation points choose; the test points, which nothing else has seen, judge.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from implementations.backends import find_backend
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.methods import find_method
 from implementations.sampling import sample
@@ -25,6 +28,8 @@ from records.setting import MAX_R_HAT
 #: What the validation points choose by. The log likelihood is a proper score; the ECE is what the paper looks at, and
 #: can be small for a network that knows nothing.
 CRITERIA = {"nll": "negative log likelihood", "ece": "expected calibration error"}
+#: Columns of the table that are not numbers.
+TEXTS = ("", "candidate", "why not")
 #: Crank–Nicolson moves with control variates converge fastest on one layer, and one compilation serves every n.
 METHOD = "pbnn_cn"
 #: Points that a step reads of a target that is not tempered to them: enough for a noise of order 1 on mnist and digits.
@@ -70,6 +75,12 @@ class Difference(NamedTuple):
     def is_loss(self) -> bool:
         return self.mean < -2 * self.error
 
+    def __str__(self) -> str:
+        """With twice the error, to two digits of it: ``0.0120 ± 0.0033``."""
+        error = 2 * self.error
+        digits = min(max(0, 1 - math.floor(math.log10(error))), 8) if error > 0 else 4
+        return f"{_fixed(self.mean, digits)} ± {_fixed(error, digits)}"
+
 
 @dataclass(frozen=True, eq=False)
 class Choice:
@@ -100,44 +111,59 @@ class Choice:
 
     def gain(self) -> Difference:
         """What the best gains over the best without a chain, per test point, or else per validation point."""
-        parts = [(one.test or one.validation).log_density for one in (self.best, self.without_chain)]
-        differences = parts[0] - parts[1]
-        return Difference(float(differences.mean()), float(differences.std() / np.sqrt(len(differences))))
+        return _gain(*(one.test or one.validation for one in (self.best, self.without_chain)))
 
     def rows(self) -> list[dict[str, str]]:
         """The table in words, one row per candidate."""
         return [self._row(one) for one in self.candidates]
 
     def _row(self, one: Candidate) -> dict[str, str]:
-        size = "" if one.weight is None else "all" if one.weight == one.problem.num_points else f"{one.weight}"
+        size = "" if one.weight is None else "all" if one.weight == one.problem.num_points else f"{one.weight:,}"
         cells = {"": "chosen" if one is self.best else "", "candidate": one.name, "n = w": size}
-        for part, found in (("validation", one.validation), ("test", one.test)):
-            if found is not None:
-                cells |= {
-                    f"{part} NLL": format_number(_in_units(one.problem, found)["nll"]),
-                    f"{part} ECE": format_number(found.ece),
-                    f"{part} gap": format_number(found.gap),
-                }
-                cells |= _quality(part, one.problem, found)
-        r_hat = "" if not one.is_chain else format_number(one.r_hat)
+        cells |= _scores("validation", one.problem, one.validation)
+        # What chooses is shown of the validation points, and everything of those that judge.
+        shown, judging = [*cells][:5], one.test or one.validation
+        cells = {name: cells[name] for name in shown}
+        cells |= _scores("validation" if one.test is None else "test", one.problem, judging)
+        r_hat = "" if one.r_hat is None else f"{one.r_hat:.2f}"
         return cells | {"R-hat": r_hat, "seconds": f"{one.seconds:.1f}", "why not": one.fault}
+
+    def alike(self) -> list[int]:
+        """The n around the chosen one that validation points cannot tell from it: within two standard errors."""
+        able = sorted(
+            (one for one in self.candidates if one.is_chain and not one.fault), key=lambda one: one.weight or 0
+        )
+        found = {self.batch_size}
+        if self.criterion == "nll":
+            smaller = [one for one in able if (one.weight or 0) < self.batch_size]
+            larger = [one for one in able if (one.weight or 0) > self.batch_size]
+            for others in (smaller[::-1], larger):
+                near = takewhile(lambda one: not _gain(self.best.validation, one.validation).is_clear, others)
+                found |= {one.weight or 0 for one in near}
+        return sorted(found)
+
+    def headline(self) -> str:
+        """What a reader in a hurry takes from the table."""
+        gain, other = self.gain(), self.without_chain.name.partition(",")[0]
+        if gain.is_clear:
+            return f"Worth a chain: n = {self.batch_size:,} predicts best"
+        return f"No chain needed: {_inside(other)} does {'better' if gain.is_loss else 'as well'}"
 
     def verdict(self) -> list[str]:
         """What to take from the table."""
         sizes = sorted({one.weight for one in self.candidates if one.is_chain and one.weight is not None})
         edge = ""
         if len(sizes) > 1 and self.batch_size == sizes[0]:
-            edge = ", the smallest that was tried: one below it may be better"
+            edge = "; it is the smallest that was tried, and a smaller one may be better"
         is_all = self.batch_size == self.best.problem.num_points
-        chosen = "all the data are" if is_all else f"n = {self.batch_size} is"
-        gain, other = self.gain(), self.without_chain
+        chosen = f"all the data (n = {self.batch_size:,}) are" if is_all else f"n = {self.batch_size:,} is"
+        alike = self.alike()
+        range_of = f"; any n from {alike[0]:,} to {alike[-1]:,} does as well on them" if len(alike) > 1 else ""
+        gain, cheaper = self.gain(), _inside(_named(self.without_chain))
         where = "test" if self.best.test else "validation"
-        amount = (
-            f"{format_number(gain.mean)} ± {format_number(2 * gain.error)} nats per {where} point (2 standard errors)"
-        )
-        cheaper = _named(other)
+        amount = f"{gain} nats per {where} point (± 2 standard errors)"
         return [
-            f"{chosen} chosen by the {CRITERIA[self.criterion]} of the validation points{edge}",
+            f"{chosen} chosen by the {CRITERIA[self.criterion]} of the validation points{range_of}{edge}",
             f"its chains gain {amount} over {cheaper}"
             if gain.is_clear
             else f"{cheaper} does {'better' if gain.is_loss else 'as well'}, without a chain: the chains gain {amount}",
@@ -150,14 +176,31 @@ class Choice:
         lines = [shown, *([row[name] for name in shown] for row in rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+            "  ".join(
+                cell.ljust(width) if name in TEXTS else cell.rjust(width)
+                for name, cell, width in zip(shown, line, widths, strict=True)
+            ).rstrip()
+            for line in lines
         ]
-        note = "gap: confidence minus accuracy, or nominal minus observed coverage; + is too sure"
+        note = "gap: confidence minus accuracy, or nominal minus observed coverage; + is overconfident"
         return "\n".join([*text, "", note, *self.verdict()])
 
 
 def _named(candidate: Candidate) -> str:
-    return candidate.name if candidate.weight is None else f"{candidate.name} at w = {candidate.weight}"
+    return candidate.name if candidate.weight is None else f"{candidate.name} at n = {candidate.weight:,}"
+
+
+def _inside(name: str) -> str:
+    """A candidate inside a sentence."""
+    return name.replace("last layer, no uncertainty", "the last layer alone").replace(
+        "last layer", "the last layer alone"
+    )
+
+
+def _gain(one: Score, other: Score) -> Difference:
+    """What one gains over the other, per point."""
+    differences = one.log_density - other.log_density
+    return Difference(float(differences.mean()), float(differences.std() / np.sqrt(len(differences))))
 
 
 def _in_units(problem: Problem, found: Score) -> dict[str, float]:
@@ -166,10 +209,20 @@ def _in_units(problem: Problem, found: Score) -> dict[str, float]:
     return {"nll": found.nll + float(np.log(scale)), **({} if found.rmse is None else {"rmse": scale * found.rmse})}
 
 
-def _quality(part: str, problem: Problem, found: Score) -> dict[str, str]:
+def _scores(part: str, problem: Problem, found: Score) -> dict[str, str]:
+    """To a fixed number of digits, so that a column can be read downwards."""
+    units = _in_units(problem, found)
+    scores = {"NLL": _fixed(units["nll"], 4), "ECE": _fixed(found.ece, 4), "gap": _fixed(found.gap, 4, "+")}
     if found.accuracy is not None:
-        return {f"{part} accuracy": f"{100 * found.accuracy:.1f} %"}
-    return {f"{part} RMSE": format_number(_in_units(problem, found)["rmse"])}
+        scores["accuracy"] = f"{100 * found.accuracy:.1f} %"
+    else:
+        scores["RMSE"] = format_number(units["rmse"], 4)
+    return {f"{part} {name}": text for name, text in scores.items()}
+
+
+def _fixed(value: float, digits: int, sign: str = "-") -> str:
+    # A zero has no sign.
+    return f"{round(value, digits) or 0.0:{sign if round(value, digits) else '-'}.{digits}f}".replace("-", "−")
 
 
 def default_sizes(num_points: int) -> list[int]:
@@ -198,6 +251,7 @@ def choose_batch_size(
     """
     if criterion not in CRITERIA:
         raise SettingError(unknown("criterion", criterion, CRITERIA))
+    find_backend(backend)
     if not len(problem.validation_targets):
         raise SettingError("no validation points to choose by; give validation = (features, targets)")
     wanted = sorted(set(default_sizes(problem.num_points) if sizes is None else sizes))
@@ -206,6 +260,9 @@ def choose_batch_size(
             raise SettingError(
                 f"n = {size!r} must be a whole number from 1 to the {problem.num_points} training points"
             )
+    if given := _given(problem, method, wanted[0]):
+        # A mistyped setting is found now, and not after the candidates that have no chain.
+        find_method(method).resolve(LENGTH | given | (settings or {}), problem)
     found = []
     for candidate in (
         *_networks(problem),

@@ -2,7 +2,7 @@
 
 An .npz file has the arrays ``features`` (N, d) and ``targets`` (N,), and may have ``splits`` (N,). A table has a column
 of targets, may have one of splits, and every other column is a feature. Splits are the words train, validation and
-test, or 0, 1 and 2; without them the rows are split at random.
+test, or 0, 1 and 2; without them the rows are split at random. Messages count rows and columns from 0, as numpy does.
 """
 
 from dataclasses import dataclass
@@ -58,13 +58,19 @@ class OwnData:
 def read_own_data(path: Path, target: str = "target", split: str = "split", seed: int = 0) -> OwnData:
     """The data in a file; SettingError with what is wrong with it."""
     readers = {".npz": _from_npz, ".csv": _from_table, ".parquet": _from_table}
-    if path.suffix not in readers:
-        raise SettingError(f"{path}: {unknown('kind of file', path.suffix, readers)}")
-    if not path.is_file():
+    if not path.exists():
         raise SettingError(f"no file {path}")
+    if path.is_dir():
+        raise SettingError(f"{path} is a folder; expected a file ending in .npz, .csv or .parquet")
+    kind = path.suffix.lower()
+    if kind not in readers:
+        raise SettingError(f"{path}: cannot read files ending in {kind!r}; expected .npz, .csv or .parquet")
     try:
-        features, targets, splits = readers[path.suffix](path, target, split)
+        features, targets, splits, names = readers[kind](path, target, split)
+        # A column vector is what many libraries make of targets.
+        targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
         _check_shapes(features, targets, splits)
+        _check_finite(features, names)
         is_split_here = splits is None
         parts = _random_splits(len(targets), seed) if splits is None else _named_splits(splits)
     except (SettingError, Damaged) as error:
@@ -72,24 +78,40 @@ def read_own_data(path: Path, target: str = "target", split: str = "split", seed
     return OwnData(features, targets, parts, is_split_here)
 
 
-def _from_npz(path: Path, target: str, split: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+#: Features, targets, splits if there are any, and what the columns of the features are called.
+Contents = tuple[np.ndarray, np.ndarray, np.ndarray | None, list[str]]
+
+
+def _from_npz(path: Path, target: str, split: str) -> Contents:
     arrays = read_npz(path)
     for name in ("features", "targets"):
         if name not in arrays:
-            raise SettingError(f"no array {name!r}; it has: {', '.join(arrays) or 'none'}")
-    return arrays["features"], arrays["targets"], arrays.get("splits")
+            raise SettingError(
+                f"no array {name!r}, only {', '.join(map(repr, arrays)) or 'nothing'}; save it with "
+                "np.savez(path, features=…, targets=…)"
+            )
+    features = arrays["features"]
+    names = [str(number) for number in range(features.shape[1])] if features.ndim == 2 else []
+    return features, arrays["targets"], arrays.get("splits"), names
 
 
-def _from_table(path: Path, target: str, split: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def _from_table(path: Path, target: str, split: str) -> Contents:
     table = _table(path)
     if target not in table:
-        raise SettingError(f"{unknown('column of targets', target, map(str, table.columns))} (--target)")
+        if len(table.columns) == 1:
+            raise SettingError(
+                f"only one column, {str(table.columns[0])!r}: columns must be separated by commas, and named in the "
+                "first line"
+            )
+        raise SettingError(f"{unknown('column', target, map(str, table.columns))} (--target names the targets)")
+    if len(table.columns) == 1:
+        raise SettingError(f"no column but the targets {target!r}: there are no features")
     features = table.drop(columns=[name for name in (target, split) if name in table])
     for name in features:
         if features[name].dtype.kind not in "biuf":
             raise SettingError(
-                f"the column {name!r} has text, {str(features[name].iloc[0])!r} in its first row; drop it, or encode "
-                "it as numbers"
+                f"the column {str(name)!r} is not numeric: it has {str(features[name].iloc[0])!r} in its first row; "
+                "drop it, or encode it as numbers"
             )
     targets = table[target]
     if targets.isna().any():
@@ -98,14 +120,14 @@ def _from_table(path: Path, target: str, split: str) -> tuple[np.ndarray, np.nda
     if values.dtype.kind not in "biuf":
         values = targets.astype(str).to_numpy(np.str_)
     splits = table[split].astype(str).to_numpy(np.str_) if split in table else None
-    return features.to_numpy(np.float64), values, splits
+    return features.to_numpy(np.float64, na_value=np.nan), values, splits, [repr(str(name)) for name in features]
 
 
 def _table(path: Path) -> "pd.DataFrame":
     import pandas as pd
 
     try:
-        table: pd.DataFrame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+        table: pd.DataFrame = pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
     # Errors of the parsers, and of Parquet's library, are of all these kinds.
     except (ValueError, TypeError, LookupError, OSError) as error:
         line = str(error).partition("\n")[0]
@@ -118,11 +140,24 @@ def _table(path: Path) -> "pd.DataFrame":
 def _check_shapes(features: np.ndarray, targets: np.ndarray, splits: np.ndarray | None) -> None:
     if features.ndim != 2 or 0 in features.shape:
         raise SettingError(f"features have shape {features.shape}; expected (rows, columns), none of them 0")
+    if targets.ndim == 2 and len(targets) == len(features):
+        raise SettingError(f"targets have shape {targets.shape}; expected one number per row, such as a class number")
     for name, array in (("targets", targets), ("splits", splits)):
         if array is not None and array.shape != features.shape[:1]:
             raise SettingError(
-                f"features have {len(features)} rows and {name} shape {array.shape}; expected one per row"
+                f"features have {len(features)} rows and {name} have shape {array.shape}; expected one per row"
             )
+
+
+def _check_finite(features: np.ndarray, names: list[str]) -> None:
+    """Here, where the rows and columns are still those of the file."""
+    is_bad = ~np.isfinite(features) if features.dtype.kind == "f" else np.zeros(features.shape, bool)
+    if is_bad.any():
+        row, column = np.argwhere(is_bad)[0]
+        raise SettingError(
+            f"NaN or infinity in {is_bad.any(axis=1).sum()} of {len(features)} rows, the first in row {row}, column "
+            f"{names[column]}; drop these rows or fill them in"
+        )
 
 
 def _named_splits(splits: np.ndarray) -> np.ndarray:

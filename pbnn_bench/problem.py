@@ -9,7 +9,9 @@ import numpy as np
 from implementations.infrastructure.errors import SettingError
 from implementations.settings import MAX_FULL_CURVATURE
 from implementations.tasks import at_mode, problem
+from implementations.tasks.features import to_numpy
 from implementations.tasks.likelihoods import Likelihood, find_likelihood
+from implementations.tasks.task import PRIOR_SCALE
 from metrics.predictive import predictive
 
 #: Real numbers that are all whole, and no more than so many different ones, are taken for classes.
@@ -38,7 +40,8 @@ def _nothing() -> np.ndarray:
 class Problem(problem.Problem):
     """A problem, and how features and targets as their owner has them get into it."""
 
-    #: Columns of the given features that are used, and their mean and sd over the training points.
+    #: How many columns the given features have, which of them are used, and their mean and sd over the training points.
+    num_columns: int = 0
     columns: np.ndarray = field(default_factory=_nothing)
     centre: np.ndarray = field(default_factory=_nothing)
     scale: np.ndarray = field(default_factory=_nothing)
@@ -70,6 +73,7 @@ class Problem(problem.Problem):
         names classes; counts are ``poisson`` where it says so. Columns that are constant over the training points say
         nothing; they are left out, and ``tell`` is called. Raises SettingError with what is wrong with the data.
         """
+        PRIOR_SCALE.parse(prior_scale)
         parts = {"training": (features, targets)}
         parts |= {} if validation is None else {"validation": validation}
         parts |= {} if test is None else {"test": test}
@@ -83,7 +87,8 @@ class Problem(problem.Problem):
             raise SettingError(
                 "a density has no targets, and a support instead: write it as a task (docs/extend/task.md)"
             )
-        given: dict[str, Any] = {"columns": columns, "centre": centre, "scale": scale, "task": name}
+        given: dict[str, Any] = {"num_columns": inputs.shape[1], "columns": columns, "centre": centre, "scale": scale}
+        given["task"] = name
         if record.has_classes:
             given["classes"] = _classes(checked, record)
         elif record.is_quadratic:
@@ -116,8 +121,10 @@ class Problem(problem.Problem):
         inputs = _matrix("new", features)
         if not len(self.columns):
             return inputs.astype(np.float32)
-        if inputs.shape[1] <= self.columns.max():
-            raise SettingError(f"new features have {inputs.shape[1]} columns, the training features had more")
+        if inputs.shape[1] != self.num_columns:
+            raise SettingError(
+                f"the new features have {inputs.shape[1]} columns, the training features {self.num_columns}"
+            )
         scaled = (inputs[:, self.columns] - self.centre) / self.scale
         return problem.with_bias(scaled).astype(np.float32)
 
@@ -140,10 +147,8 @@ class Problem(problem.Problem):
 def _matrix(part: str, features: Any) -> np.ndarray:
     """Features as a matrix of finite numbers, in double precision."""
     try:
-        inputs = np.asarray(features)
-        inputs = inputs.astype(np.float64)
+        inputs = to_numpy(features).astype(np.float64)
     except (TypeError, ValueError, RuntimeError) as error:
-        # RuntimeError: a torch tensor that still wants its gradient, which says what to do.
         raise SettingError(f"the {part} features are not numbers: {error}") from None
     if inputs.ndim != 2 or 0 in inputs.shape:
         raise SettingError(f"the {part} features have shape {inputs.shape}; expected (points, columns), none of them 0")
@@ -158,7 +163,12 @@ def _matrix(part: str, features: Any) -> np.ndarray:
 
 
 def _checked(part: str, features: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
-    inputs, values = _matrix(part, features), np.asarray(targets)
+    inputs, values = _matrix(part, features), to_numpy(targets)
+    # A column vector is what many libraries make of targets.
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.dtype.kind == "O" and all(isinstance(value, str) for value in values.ravel()):
+        # Names of classes out of a table.
+        values = values.astype(np.str_)
     if values.shape != inputs.shape[:1]:
         raise SettingError(
             f"the {part} features have shape {inputs.shape} and the targets {values.shape}; "
@@ -201,24 +211,31 @@ def _classes(checked: dict[str, tuple[np.ndarray, np.ndarray]], likelihood: Like
     """The classes of the training points, which have to be those of all."""
     classes: np.ndarray = np.unique(checked["training"][1])
     if len(classes) < 2:
-        raise SettingError(f"all training targets are {classes[0]!r}: there is nothing to predict")
+        raise SettingError(f"all training targets are {classes[0].item()!r}: there is nothing to predict")
     if likelihood.num_outputs == 1 and len(classes) != 2:
         raise SettingError(
             f"a {likelihood.name} likelihood has two classes, and the training targets have {len(classes)}"
         )
     if likelihood.num_outputs is None and len(classes) > len(checked["training"][1]) // 2:
         raise SettingError(
-            f"the training targets have {len(classes)} classes in {len(checked['training'][1])} points; for a "
-            "regression on whole numbers say likelihood = 'gaussian', for counts 'poisson'"
+            f"the training targets have {len(classes)} classes in {len(checked['training'][1])} points"
+            f"{_if_no_classes(classes)}"
         )
     for part, (_, values) in checked.items():
         strange = values[~np.isin(values, classes)]
         if len(strange):
             raise SettingError(
-                f"the class {strange[0]!r} is in the {part} points ({np.sum(values == strange[0])} of them) and not in "
-                "the training points; move some there, or drop it"
+                f"the class {strange[0].item()!r} is in the {part} points ({np.sum(values == strange[0])} of them) "
+                f"and not in the training points; move some there, or drop it{_if_no_classes(classes)}"
             )
     return classes
+
+
+def _if_no_classes(classes: np.ndarray) -> str:
+    """The way out for numbers that were taken for classes."""
+    if classes.dtype.kind not in "iuf":
+        return ""
+    return "; if the targets are numbers and not classes, give the likelihood: gaussian, or poisson for counts"
 
 
 def _counts(part: str, targets: np.ndarray, likelihood: Likelihood) -> np.ndarray:
@@ -233,11 +250,11 @@ def _counts(part: str, targets: np.ndarray, likelihood: Likelihood) -> np.ndarra
 def _target_scaling(targets: np.ndarray) -> dict[str, float]:
     if targets.dtype.kind not in "biuf":
         raise SettingError(
-            f"targets of type {targets.dtype} are no numbers; for classes say likelihood = 'categorical'"
+            f"targets of type {targets.dtype} are not numbers; for classes the likelihood is categorical"
         )
     centre, scale = float(targets.mean()), float(targets.astype(np.float64).std())
     if scale == 0:
-        raise SettingError(f"all training targets are {targets[0]!r}: there is nothing to predict")
+        raise SettingError(f"all training targets are {targets[0].item()!r}: there is nothing to predict")
     return {"target_centre": centre, "target_scale": scale}
 
 

@@ -21,6 +21,15 @@ from implementations.tasks.task import Data, Task
 PARTS = ("train", "validation", "test")
 
 
+def to_numpy(array: Any) -> np.ndarray:
+    """An array of any library; a torch tensor may be on a device, want its gradient, or be in half precision."""
+    if hasattr(array, "detach"):
+        array = array.detach().cpu()
+        # numpy has no bfloat16.
+        array = array.float() if array.is_floating_point() and array.itemsize < 4 else array
+    return np.asarray(array)
+
+
 def with_features(task: Task, data: Data, seed: int, folder: Path, progress: bool = True) -> Data:
     """The data with features (n, h) float32 in place of inputs; what was made before is read from ``folder``."""
     key = _key(task, data, seed)
@@ -44,9 +53,8 @@ def _made(task: Task, data: Data, seed: int) -> dict[str, np.ndarray]:
 def _checked(task: Task, part: str, features: Any, targets: np.ndarray) -> np.ndarray:
     """A matrix of finite numbers with a row for each target and a column for each input of the layer but its bias."""
     try:
-        found = np.asarray(features, np.float32)
+        found = to_numpy(features).astype(np.float32)
     except (TypeError, ValueError, RuntimeError) as error:
-        # Of a torch tensor that still wants its gradient, which says what to do.
         raise SettingError(f"{task.name}: the {part} features are not numbers: {error}") from None
     expected = (len(targets), task.layers[0][0] - 1)
     if found.shape != expected:

@@ -13,7 +13,7 @@ from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import network_outputs
 from implementations.tasks.temperature import at_temperature, fit_temperature
 from pbnn_bench import Problem, choose_batch_size, sample, score
-from pbnn_bench.choice import default_sizes
+from pbnn_bench.choice import Difference, default_sizes
 
 #: Enough for the chains of these small problems.
 SHORT = {"num_steps": 2000, "num_warmup": 200}
@@ -159,11 +159,47 @@ def test_a_clear_difference_is_called_one(choice, shift, expected):
     assert expected in other.verdict()[1]
 
 
+def test_n_that_the_validation_points_cannot_tell_apart_are_named(choice):
+    """The others lose a known amount at every point, or one that changes its sign."""
+
+    def with_loss(loss):
+        validation = replace(choice.best.validation, log_density=choice.best.validation.log_density - loss)
+        return replace(choice.best, validation=validation)
+
+    signs = np.resize([1.0, -1.0], len(choice.best.validation.log_density))
+    others = {10: 0.1, 30: signs, 100: 0.01, 200: signs, 250: 0.0}
+    chains = [replace(with_loss(loss), weight=weight) for weight, loss in others.items()]
+    changed = replace(choice, candidates=(*choice.candidates[:2], *chains, choice.best))
+    # 30 would do as well, but 100, which lies between, does not.
+    assert changed.alike() == [200, 250, 300]
+    assert "any n from 200 to 300 does as well" in changed.verdict()[0]
+    assert replace(changed, criterion="ece").alike() == [300]
+
+
+def test_tensors_that_want_a_gradient_half_precision_and_columns_of_targets_are_taken(three_classes):
+    features, targets = classes_data()
+    tensor = torch.tensor(features[:300], dtype=torch.float64, requires_grad=True)
+    found = Problem.from_features(tensor, targets[:300, None])
+    np.testing.assert_array_equal(found.features, three_classes.features)
+    half = Problem.from_features(tensor.to(torch.bfloat16), targets[:300].astype(object))
+    np.testing.assert_allclose(half.features[:, 1:3], three_classes.features[:, 1:3], atol=0.1)
+    with pytest.raises(SettingError, match="the new features have 4 columns, the training features 3"):
+        found.features_of(np.ones((2, 4)))
+    with pytest.raises(SettingError, match=r"prior_scale = 0 .*"):
+        Problem.from_features(features[:300], targets[:300], prior_scale=0)
+
+
+def test_a_difference_is_written_to_two_digits_of_its_error():
+    assert str(Difference(0.01234, 0.00167)) == "0.0123 ± 0.0033"
+    assert str(Difference(-0.00001, 0.0016)) == "0.0000 ± 0.0032"
+    assert str(Difference(-12.3, 10.0)) == "−12 ± 20"
+
+
 def test_the_table_has_every_candidate_and_marks_the_chosen_one(choice):
     lines = choice.table().splitlines()
     assert sum(line.startswith("chosen") for line in lines) == 1
     assert all(any(one.name in line for line in lines) for one in choice.candidates)
-    assert "all the data are chosen" in choice.table()
+    assert "all the data (n = 300) are chosen" in choice.table()
 
 
 def test_the_method_of_the_paper_has_its_batches_tempered_to_n(three_classes):

@@ -52,19 +52,22 @@ def changed(name: str, index: object, value: object) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(
     ("arrays", "expected"),
     [
-        (without("features"), r"no array 'features'; it has: targets, splits"),
-        (changed("features", (17, 2), np.nan), r"training features have NaN or infinity in 1 of 120 .* row 17, col"),
-        (changed("features", (130, 0), np.inf), r"validation features have NaN or infinity in 1 of 40 rows"),
+        (without("features"), r"no array 'features', only 'targets', 'splits'; save it with np\.savez"),
+        (changed("features", (17, 2), np.nan), r"NaN or infinity in 1 of 200 rows, the first in row 17, column 2;"),
+        (changed("features", (130, 0), np.inf), r"NaN or infinity in 1 of 200 rows, the first in row 130, column 0;"),
         (changed("targets", 3, np.nan), r"training targets have NaN or infinity in 1 of 120 rows, the first in row 3"),
         (good() | {"features": np.zeros(200)}, r"features have shape \(200,\); expected \(rows, columns\)"),
-        (good() | {"targets": np.zeros(199, int)}, r"features have 200 rows and targets shape \(199,\)"),
+        (good() | {"targets": np.zeros(199, int)}, r"features have 200 rows and targets have shape \(199,\)"),
+        (good() | {"targets": np.ones((200, 2))}, r"targets have shape \(200, 2\); expected one number per row"),
         (good() | {"features": np.zeros((200, 2))}, r"all 2 feature columns are constant over the training points"),
-        (good() | {"targets": np.zeros(200, int)}, r"all training targets are .*0.*: there is nothing to predict"),
-        (changed("targets", 199, 7), r"the class .*7.* is in the test points \(1 of them\) and not in the tr"),
+        (good() | {"targets": np.zeros(200, int)}, r"all training targets are 0: there is nothing to predict"),
+        (changed("targets", 199, 7), r"the class 7 is in the test points \(1 of them\) and not in the tr"),
         (changed("splits", 0, "tra"), r"row 0 has the split 'tra'; expected train, validation or test"),
         (good() | {"splits": np.repeat(["train", "test"], 100)}, r"no row has the split 'validation'"),
         (good() | {"features": np.full((200, 2), "a")}, r"training features are not numbers"),
-        (good(5), r"features have 5 rows and splits shape \(200,\)"),
+        (good() | {"targets": np.arange(200) // 3}, r"the class 40 is in the .* numbers and not classes, give the"),
+        (good() | {"targets": np.arange(200)}, r"120 classes in 120 points; if the targets are numbers"),
+        (good(5), r"features have 5 rows and splits have shape \(200,\)"),
         ({"features": good(4)["features"], "targets": np.arange(4) % 2}, r"4 rows are too few to be split"),
     ],
 )  # fmt: skip
@@ -91,17 +94,23 @@ def test_a_pickle_is_never_loaded(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("frame", "words", "expected"),
     [
-        (table(), ["--target", "targt"], "no column of targets 'targt'; did you mean 'target'?"),
+        (table(), ["--target", "targt"], "no column 'targt'; did you mean 'target'? (--target names the targets)"),
+        (table()[["target"]], [], "no column but the targets 'target': there are no features"),
+        (
+            table()[["x0"]].rename(columns={"x0": "x0;x1;target"}),
+            [],
+            "only one column, 'x0;x1;target': columns must be",
+        ),
         (
             table(city="Rome"),
             [],
-            "the column 'city' has text, 'Rome' in its first row; drop it, or encode it",
+            "the column 'city' is not numeric: it has 'Rome' in its first row; drop it, or encode it",
         ),
         (table(target=[None] + [1] * 199), [], "the column 'target' is empty in 1 of 200 rows"),
         (
             table(x1=[np.nan] + [1.0, 2.0] * 99 + [1.0]),
             [],
-            "NaN or infinity in 1 of 120 rows, the first in row 0, col",
+            "NaN or infinity in 1 of 200 rows, the first in row 0, column 'x1'; drop these rows",
         ),
         (table().iloc[:0], [], "no rows, or no columns"),
     ],
@@ -114,11 +123,43 @@ def test_a_table_that_is_wrong_gets_one_clear_line(frame, words, expected, tmp_p
 
 def test_other_mistakes_of_the_command_line(tmp_path, capsys):
     assert f"no file {tmp_path / 'none.npz'}" in refusal(tmp_path / "none.npz", capsys)
-    assert "no kind of file '.txt'" in refusal(tmp_path / "mine.txt", capsys)
+    assert f"{tmp_path} is a folder" in refusal(tmp_path, capsys)
+    (tmp_path / "mine.txt").touch()
+    assert "cannot read files ending in '.txt'; expected .npz, .csv or .parquet" in refusal(
+        tmp_path / "mine.txt", capsys
+    )
     path = tmp_path / "mine.npz"
     np.savez(path, **good())
     assert "expected a whole number from 1 to 3" in refusal(path, capsys, "--components", "4")
     assert "no likelihood 'poison'" in refusal(path, capsys, "--likelihood", "poison")
+    assert "prior_scale = -1.0 must be" in refusal(path, capsys, "--prior-scale", "-1")
+
+
+def test_a_page_that_cannot_be_written_is_named_before_the_chains_are_run(tmp_path, capsys):
+    path = tmp_path / "mine.npz"
+    np.savez(path, **good())
+    assert f"--out {tmp_path} is a folder" in refusal(path, capsys, "--out", str(tmp_path))
+    within_a_file = path / "page.html"
+    assert f"--out {within_a_file} cannot be written: " in refusal(path, capsys, "--out", str(within_a_file))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--method", "pbn"], "no method 'pbn'; did you mean 'pbnn'?"),
+        (["--set", "num_step=3"], "no setting 'num_step'; did you mean 'num_steps'?"),
+        (["--backend", "gpu"], "no backend 'gpu'; valid: jax-cpu"),
+        (["--sizes", "0"], "n = 0 must be a whole number from 1 to the 120 training points"),
+        (["--criterion", "mse"], "no criterion 'mse'; valid: nll, ece"),
+    ],
+)
+def test_a_mistake_about_the_chains_is_found_before_anything_is_run(words, expected, tmp_path, capsys):
+    path = tmp_path / "mine.npz"
+    np.savez(path, **good())
+    assert main(["calibrate", "--features", str(path), "--out", str(tmp_path / "page.html"), *words]) == 2
+    *notices, error = capsys.readouterr().err.splitlines()
+    assert error.startswith("error: ") and expected in error
+    assert not any(line.endswith(" s") for line in notices), "a candidate was run"
 
 
 @pytest.mark.parametrize("kind", ["npz", "csv", "parquet"])
@@ -128,6 +169,8 @@ def test_every_kind_of_file_is_the_same_data(kind, tmp_path):
         np.savez(path, **good())
     else:
         getattr(table(), f"to_{kind}")(path, index=False)
+    # Extensions in capitals are common on some systems.
+    path = path.rename(path.with_suffix(path.suffix.upper()))
     found = read_own_data(path)
     np.testing.assert_allclose(found.features, good()["features"], rtol=1e-12)
     np.testing.assert_array_equal(found.targets, good()["targets"])
@@ -138,7 +181,7 @@ def test_splits_may_be_numbers_and_are_made_where_there_are_none(tmp_path):
     path = tmp_path / "mine.npz"
     np.savez(path, **good() | {"splits": np.repeat([0.0, 1.0, 2.0], [120, 40, 40])})
     assert not read_own_data(path).is_split_here
-    np.savez(path, **without("splits"))
+    np.savez(path, **without("splits") | {"targets": good()["targets"][:, None]})
     found, again = read_own_data(path, seed=1), read_own_data(path, seed=1)
     np.testing.assert_array_equal(found.splits, again.splits)
     assert {part: int((found.splits == part).sum()) for part in set(found.splits)} == {
@@ -169,9 +212,10 @@ def test_calibrate_prints_a_table_and_writes_a_page_that_stands_alone(tmp_path, 
     captured = capsys.readouterr()
     assert "constant over the training points are left out: 3" in captured.err
     assert "2 classes, 4 parameters" in captured.err
-    assert "temperature scaling" in captured.out and "all the data are chosen" in captured.out
+    assert "temperature scaling" in captured.out and "all the data (n = 120) are chosen" in captured.out
     text = page.read_text()
     assert "a &lt;b&gt; file.csv" in text and "<b>" not in text
     with opened_browser() as browser:
         assert_page_works(browser, page)
-    assert text.count("<tr>") == 1 + 4 and "<svg" in text
+    assert text.count('<th scope="row"') == 4 and text.count('<tr class="chosen">') == 1
+    assert text.count("<svg") == 3 and text.count("aria-label=") == 3
