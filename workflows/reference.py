@@ -12,6 +12,8 @@ from implementations.tasks import TASKS
 from records.columns import COLUMNS, DERIVED, Column
 from reports.benchmarks import HEADINGS, Benchmarks, is_met, load, words
 from reports.claims import CLAIMS
+from reports.contents import CONTENTS
+from reports.types import Claim
 from workflows.markdown import fenced, table, text
 from workflows.winners import winners_table
 
@@ -137,17 +139,25 @@ def _columns(columns: dict[str, Column]) -> str:
 
 
 def claims_page() -> str:
-    """Every claim with the rule that judges it."""
-    parts = [
-        f"## {claim.id}. {text(claim.statement)}\n\n*{text(claim.place)}*\n\n**Rule.** {text(claim.rule)}\n"
-        for claim in CLAIMS
-    ]
+    """Every claim with the rule that judges it, and the questions of the studies that ask their own."""
     intro = (
         "# Claims and their rules\n\nWhat the paper claims, in our words, where it does so, and the rule by which a "
         "study judges it. Only converged runs count. The [report](../published/paper/report.html) of the published "
         "study has the verdicts with their evidence.\n\n"
     )
-    return intro + "\n".join(parts)
+    known = {claim.id for claim in CLAIMS}
+    own = {study: [claim for claim in contents.claims if claim.id not in known] for study, contents in CONTENTS.items()}
+    studies = [
+        f"## The questions of the study `{study}`\n\n" + "\n".join(_claim(claim, "###") for claim in claims)
+        for study, claims in own.items()
+        if claims
+    ]
+    return "\n".join([intro + "\n".join(_claim(claim, "##") for claim in CLAIMS), *studies])
+
+
+def _claim(claim: Claim, level: str) -> str:
+    place = f"*{text(claim.place)}*\n\n" if claim.place else ""
+    return f"{level} {claim.id}. {text(claim.statement)}\n\n{place}**Rule.** {text(claim.rule)}\n"
 
 
 def performance(benchmarks: Benchmarks) -> str:
