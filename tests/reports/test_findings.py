@@ -132,6 +132,14 @@ def of_rivals(*groups):
     return findings(replace(board_study(*groups), folder=Path("rivals")))
 
 
+def test_a_network_of_all_layers_is_told_of_where_its_band_is_right():
+    def headlines(**changed: float) -> list[str]:
+        return [one.headline for one in findings(study(runs("regression-all", "pbnn", **PAPER, **changed)))]
+
+    assert headlines(sd_ratio=1.01) == ["The penalty works where all layers are stochastic."]
+    assert headlines(sd_ratio=1.2) == headlines(sd_ratio=1.01, r_hat=1.2) == []
+
+
 def test_the_study_rivals_begins_with_what_mini_batches_gain_and_who_wins():
     found = of_rivals(
         board_runs("pbnn+batch_size=10", 500_000),
