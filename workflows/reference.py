@@ -150,27 +150,25 @@ def _columns(columns: dict[str, Column]) -> str:
 
 
 def claims_page() -> str:
-    """Every claim and question with the rule that judges it."""
+    """Every claim with the rule that judges it, and the questions of the studies that ask their own."""
     intro = (
         "# Claims and their rules\n\nWhat the paper claims, in our words, where it does so, and the rule that judges "
         "it; then the questions of other studies. Only converged runs count. The verdicts, with their evidence, are in "
         "the [reports](../findings.md).\n\n"
     )
-    questions = {name: contents.claims for name, contents in CONTENTS.items() if contents.claims != CLAIMS}
-    return intro + "\n".join(
-        [
-            *map(_claim, CLAIMS),
-            *(
-                f"## Questions of the study {name}\n\n" + "\n".join(map(_claim, asked))
-                for name, asked in questions.items()
-            ),
-        ]
-    )
+    known = {claim.id for claim in CLAIMS}
+    own = {study: [claim for claim in contents.claims if claim.id not in known] for study, contents in CONTENTS.items()}
+    studies = [
+        f"## The questions of the study `{study}`\n\n" + "\n".join(_claim(claim, "###") for claim in claims)
+        for study, claims in own.items()
+        if claims
+    ]
+    return "\n".join([intro + "\n".join(_claim(claim, "##") for claim in CLAIMS), *studies])
 
 
-def _claim(claim: Claim) -> str:
+def _claim(claim: Claim, level: str) -> str:
     place = f"*{text(claim.place)}*\n\n" if claim.place else ""
-    return f"### {claim.id}. {text(claim.statement)}\n\n{place}**Rule.** {text(claim.rule)}\n"
+    return f"{level} {claim.id}. {text(claim.statement)}\n\n{place}**Rule.** {text(claim.rule)}\n"
 
 
 def performance(benchmarks: Benchmarks) -> str:

@@ -107,12 +107,8 @@ CALIBRATION_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
 )
 
 #: Of the network that is stochastic throughout.
-LAYERS_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
-    *(
-        spec
-        for spec in FIGURES
-        if spec.name in ("acceptance", "decisions", "noise", "bias_evaluations", "convergence", "coverage")
-    ),
+LAYERS_FIGURES: tuple[FigureSpec[StudyResults], ...] = tuple(
+    spec for spec in FIGURES if spec.name in ("decisions", "bias_evaluations", "convergence", "coverage")
 )
 
 #: Of the study of all methods.
