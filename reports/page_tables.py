@@ -191,7 +191,8 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
         return None
     rows = []
     frame = found["winners"].astype(object)
-    for row in frame.where(frame.notna(), None).to_dict("records"):
+    targets = frame.where(frame.notna(), None).to_dict("records")
+    for row in targets:
         start = [
             Cell(row["variant"], row["target"]),
             Cell({"ess_per_second": "second"}.get(row["criterion"], "million evaluations")),
@@ -223,6 +224,8 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
             "not run": "methods of the study on this task of which nothing ran at this target",
         },
         csv="tables/winners.csv",
+        folded=[row.get("method") is None for row in targets],
+        folded_as="rows without a winner",
     )
 
 
