@@ -25,7 +25,8 @@ def draw_frontier(results: StudyResults) -> Drawing:
     bounds = sum(not one.is_resolved for one in shown)
     caption = (
         "Down is right, left is cheap; steps tuned on the same number of evaluations. An arrow is a bound "
-        f"({bounds} of {len(shown)}): the distance is within Monte Carlo error. Steps join what nothing beats in both."
+        f"({bounds} of {len(shown)}): the distance is within Monte Carlo error. "
+        "Steps join settings that nothing beats in both."
     )
     numbers = (*(f"Not beaten: {sentence}." for sentence in sentences), *unconverged_lines(used))
     return Drawing(figure, caption, runs_of(used), _message(shown), numbers, marks_of(offers, unit))
