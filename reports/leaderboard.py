@@ -22,7 +22,7 @@ from reports.tables import MARGIN, WINNER_RULE, why_not
 CRITERION = "ess_per_million_evaluations"
 NUMBERS = ("sd_ratio", "mean_error", CRITERION, "ess_per_second")
 MADE_ELSEWHERE = "made elsewhere"
-NOT_RUN = "not run: the study has no run of it on this target"
+NOT_RUN = "not run at this target in this study"
 RULE = (
     f"Ranked by effective draws of the slowest prediction per million evaluations, among entrants whose bias is small "
     f"(within {MARGIN} reference sd in the mean, {MARGIN:.0%} in the sd). {WINNER_RULE.split('. ')[1]}."

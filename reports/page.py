@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,6 +54,9 @@ TEMPLATES = Path(__file__).parent / "templates"
 SURPRISES = (NOT_REPRODUCED, IN_PART, PREMISE_NOT_MET, INCONCLUSIVE, REPRODUCED, NOT_ASKED)
 #: Of the bottom line, below a title that is the first of the findings.
 NUM_SENTENCES = 3
+#: Words of a reason that a reader takes in without a fold.
+MAX_REASON = 60
+SENTENCE_END, INTERVAL = re.compile(r"(?<=\.) (?=[^\W\d])"), re.compile(r"\[.*\]")
 
 
 class Argument(NamedTuple):
@@ -110,11 +114,12 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": format_number, "count": count, "evidence": format_evidence}
+    environment.filters |= {"number": format_number, "count": count, "evidence": format_evidence, "parted": parted}
     script = _read("tables.js") + _read("marks.js")
     style = _read("style.css") + _colours(study, [*figures, *speed.figures])
     anchors = anchors_of(study)
-    arguments = arguments_of(claims, figures)
+    asked = [result for result in claims if result.verdict.outcome != NOT_ASKED]
+    arguments = arguments_of(asked, figures)
     beside = [argument.figure for argument in arguments]
     # What could not be drawn is named among the others.
     others = [figure for figure in figures if figure not in beside]
@@ -128,6 +133,7 @@ def page(
         contents=contents_of(study.name),
         claims=claims,
         arguments=arguments,
+        not_asked=[result for result in claims if result not in asked],
         findings=findings,
         title=_title(study, findings),
         bottom_line=[finding.headline for finding in findings[1 : 1 + NUM_SENTENCES]],
@@ -260,6 +266,15 @@ def _colours(study: StudyResults, figures: Sequence[FigureResult]) -> str:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def parted(reason: str) -> tuple[str, str]:
+    """A long reason in two: what it says, and the sentences of numbers that follow, which can wait."""
+    sentences = SENTENCE_END.split(reason)
+    first = next((place for place, one in enumerate(sentences) if INTERVAL.search(one)), len(sentences))
+    if len(reason.split()) <= MAX_REASON or not first:
+        return reason, ""
+    return " ".join(sentences[:first]), " ".join(sentences[first:])
 
 
 def count(amount: int, noun: str) -> str:

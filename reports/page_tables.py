@@ -191,7 +191,8 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
         return None
     rows = []
     frame = found["winners"].astype(object)
-    for row in frame.where(frame.notna(), None).to_dict("records"):
+    targets = frame.where(frame.notna(), None).to_dict("records")
+    for row in targets:
         start = [
             Cell(row["variant"], row["target"]),
             Cell({"ess_per_second": "second"}.get(row["criterion"], "million evaluations")),
@@ -219,10 +220,12 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
         ["task and target", "ESS per", "winner", "ESS", "its bias: mean, sd", "lead", "entrants", "not run"],
         rows,
         meanings={
-            "entrants": "methods that ran at this target: settings that are candidates, of all of theirs",
-            "not run": "methods of the study on this task of which nothing ran at this target",
+            "entrants": "methods that ran at this target, and how many of their settings are candidates",
+            "not run": "methods that the study runs on this task, but not at this target",
         },
         csv="tables/winners.csv",
+        folded=[row.get("method") is None for row in targets],
+        folded_as="rows without a winner",
     )
 
 
@@ -251,7 +254,7 @@ def coverage_table(frame: pd.DataFrame) -> Table:
             *(name for name in names if name in ("runs", "ok", "converged") or frame[name].any()),
         ][:NUM_SHOWN],
         folded=list(frame["skipped"] == frame["runs"]),
-        folded_as="rows of which all was skipped",
+        folded_as="rows with only skipped runs",
     )
 
 

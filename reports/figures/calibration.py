@@ -73,10 +73,10 @@ def draw_calibration(results: StudyResults) -> Drawing:
     legend(figure, handles, is_below=True, most=3)
     caption = (
         "Above 0 is overconfident, below underconfident. A target of weight w counts the data as w points: "
-        "w = N is the posterior, w = n what a mini-batch of n stands for. Means over seeds with 95 % intervals."
+        "w = N is the posterior, w = n the target of mini-batches of n. Means over seeds with 95 % intervals."
     )
     way = trend((family for families in shown.values() for family in families.values() if len(family) > 1), COLUMN)
-    title = "The fewer points the data count for, the less confident the answer" if way == "rises" else ""
+    title = "The smaller the weight of the data, the less confident the answer" if way == "rises" else ""
     return Drawing(figure, caption, runs_of(used), title, (*filter(None, sentences), *unconverged_lines(used)))
 
 

@@ -52,7 +52,7 @@ def draw_convergence(results: StudyResults) -> Drawing:
     without = len(ended) - len(rows)
     caption = (
         "The largest rank-normalised split R-hat of predictions and log-likelihood, one mark per run; the line is "
-        f"{MAX_R_HAT}, and what is above it is hollow. A good R-hat says that chains agree, not that they are right."
+        f"{MAX_R_HAT}, and runs above it are hollow. A good R-hat says that chains agree, not that they are right."
     )
     numbers = [f"{len(rows) - len(above)} of {len(rows)} runs are below the line."]
     numbers += [f"Above it: {worst}."] if worst else []

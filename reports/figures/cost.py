@@ -76,8 +76,8 @@ def _draw_bias(results: StudyResults, price: str, unit: str) -> Drawing:
     used = [offer.setting for offer in everything]
     bounds = sum(not offer.is_resolved for offer in everything)
     caption = (
-        "Down is right, left is cheap: distance from the own target against the price of an effective draw. "
-        "An arrow is a bound, within Monte Carlo error. Steps join what no converged setting of the same target beats."
+        "Down is right, left is cheap: distance from the own target against the price of an effective draw. An arrow "
+        "is a bound, within Monte Carlo error. Steps join settings that no converged one of the same target beats."
     )
     numbers = (
         f"{bounds} of {len(everything)} distances are within twice the Monte Carlo error; longer chains would move "

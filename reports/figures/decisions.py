@@ -135,9 +135,9 @@ def draw_noise(results: StudyResults) -> Drawing:
     legend(figure, [*handles, *hollow_handles(used)], is_below=True, most=2)
     rejected = sum(row["audit_noise_normality_p_value"] < 0.05 for setting in used for row in setting.ok)
     caption = (
-        "Left, the largest error of a probability if the noise is taken for normal; dotted, chance. Right, "
-        "median of the estimated over the true variance, with the middle 90 % of steps: few mini-batches often see "
-        "too little noise."
+        "Left, the largest error of a probability if the noise is treated as normal; dotted, by chance. Right, "
+        "the median of estimated over true variance, with the middle 90 % of steps: few mini-batches often "
+        "underestimate the noise."
     )
     numbers = (
         f"{steps} audited steps per run; a Kolmogorov-Smirnov test rejects normality at 5 % in {rejected} of "

@@ -57,7 +57,7 @@ def draw_reliability_diagrams(results: StudyResults) -> Drawing:
     caption = (
         "Below the diagonal is overconfident, above it underconfident. Means over seeds on the test points, with 95 % "
         f"intervals; bins of fewer than {MIN_COUNT} points are left out."
-        + (" digits stands in for mnist, of which no run ended well." if is_substituted and "digits" in pairs else "")
+        + (" digits instead of mnist, where no run ended well." if is_substituted and "digits" in pairs else "")
     )
     return Drawing(figure, caption, runs_of(used), _message(pairs), (*numbers, *unconverged_names(used)))
 

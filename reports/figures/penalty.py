@@ -59,7 +59,7 @@ def draw_penalty(results: StudyResults) -> Drawing:
     )
     caption = (
         f"Predictive sd over the exact one (dashed: right) on {exact[0]['variant']}. Below, PBNN's acceptance over the "
-        "exact rule's; the curve is 2Φ(−σ/2), what theory has for Gaussian noise between equal losses."
+        "exact rule's; the curve is 2Φ(−σ/2), the theory for Gaussian noise between equal losses."
     )
     numbers = (
         *(sweep_text(family, axis, "sd_ratio") for axis, families in found.items() for family in families),

@@ -62,8 +62,8 @@ def draw_steps(benchmarks: Benchmarks) -> Drawing:
     figure.supxlabel("a step, over its bare likelihoods and gradients", fontsize=10)
     legend(figure, _step_handles(rows), most=3)
     caption = (
-        "A step's time over that of the arithmetic in it that nobody can do without: the likelihoods and gradients of "
-        "its points, already gathered and compiled. Medians, with quartiles as lines."
+        "Time of a step over that of the arithmetic it cannot avoid: the likelihoods and gradients of its points, "
+        "already gathered and compiled. Medians, with quartiles as lines."
     )
     numbers = (*(_extremes(rows, shape) for shape in shapes), *_targets_text(rows))
     typical = median(row["ratio"] for row in rows if row["shape"] == shapes[-1])
@@ -179,8 +179,8 @@ def draw_peers(benchmarks: Benchmarks) -> Drawing:
     legend(figure, handles)
     numbers = (f"{row['method']} on {row['backend']} over {row['baseline']} {ratio_text(row)}" for row in rows)
     caption = (
-        "Left of 1 ours is faster. The same algorithm on the same model and data, timed after both had found the same "
-        "moments; medians, with quartiles as lines."
+        "Left of 1, ours is faster. The same algorithm, model and data, timed after both had given the same moments; "
+        "medians, with quartiles as lines."
     )
     slowest = max(row["ratio"] for row in rows)
     title = f"Our steps take at most {slowest:.2g} of the time of other libraries'" if slowest < 1 else ""

@@ -118,7 +118,8 @@ def draw_bias_cost(results: StudyResults) -> Drawing:
     bounds = sum(not one.is_resolved for one in shown)
     caption = (
         "Down is right, left is cheap; the target is the posterior of all data everywhere. An arrow is a bound "
-        f"({bounds} of {len(shown)}): the distance is within Monte Carlo error. Steps join what nothing beats in both."
+        f"({bounds} of {len(shown)}): the distance is within Monte Carlo error. "
+        "Steps join settings that nothing beats in both."
     )
     numbers = tuple(f"Not beaten: {sentence}." for sentence in sentences)
     marks = marks_of(panels_of, "seconds of sampling")

@@ -61,8 +61,8 @@ def draw_targets(results: StudyResults) -> Drawing:
     used = [setting for families in found.values() for family in families for setting in family]
     legend(figure, [*handles, *hollow_handles(used)], is_below=True, most=2)
     caption = (
-        "Black, no distance from the tempered posterior of the same n; orange, the tempered chain's own, "
-        "which is Monte Carlo error. What grows with η and falls with M is noise; a difference of targets would stay."
+        "Black, the tempered posterior of the same n; orange, the tempered chain's own distance from it, which is "
+        "Monte Carlo error. Noise grows with η and falls with M; a difference between targets would not."
     )
     numbers = [_sentence(family, axis) for axis, families in found.items() for family in families]
     return Drawing(

@@ -107,6 +107,8 @@ def test_the_report_of_the_study_has_its_leaderboards_and_its_frontier(tmp_path)
     (figure,) = json.loads((tmp_path / "figures.json").read_text())["figures"]
     # pbnn is cheaper and nearer.
     assert figure["name"] == "frontier" and "Not beaten: linear, w = N: PBNN." in figure["numbers"]
+    assert figure["title"] == "The cheapest right draws come from mini-batches on 1 of 1 targets"
+    assert 'class="mark"' in (tmp_path / "report.html").read_text(), "a reader can point at its marks"
 
 
 def test_the_study_has_every_method_both_targets_of_every_task_and_one_way_to_tune():

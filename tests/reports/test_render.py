@@ -13,11 +13,12 @@ import pytest
 
 from reports.benchmarks import KEPT, SECTION
 from reports.figures import SPEED_FIGURES
-from reports.page import TEMPLATES
+from reports.page import TEMPLATES, parted
 from reports.render import render
 from reports.types import (
     INCONCLUSIVE,
     MAX_SVG_BYTES,
+    NOT_ASKED,
     NOT_REPRODUCED,
     Mark,
     NothingToShow,
@@ -245,6 +246,23 @@ def test_the_first_screen_has_the_first_figure_and_the_verdicts_with_surprises_f
     assert source.index('class="origin"') > source.index('id="reproduce"')
 
 
+def test_what_a_study_does_not_ask_about_is_folded_and_still_led_to(tmp_path):
+    claims = [claim(1), claim(2, outcome=NOT_ASKED)]
+    render(study_of([row("full_mh")]), tmp_path, [], claims, NO_BENCHMARKS)
+    source = (tmp_path / "report.html").read_text(encoding="utf-8")
+    fold = source.index("1 claim that this study does not ask about")
+    assert source.index('id="claim-1"') < fold < source.index('id="claim-2"')
+    assert '<a href="#claim-2"' in source
+
+
+def test_of_a_long_reason_the_numbers_are_folded():
+    said = "It holds on linear. It does not hold on mnist, η = 0.1 there."
+    numbers = "The ratio is 1.2 [1.1, 1.3] on linear." + " More of it is 1.4 [1.3, 1.5]." * 10
+    assert parted(f"{said} {numbers}") == (said, numbers)
+    assert parted("The ratio is 1.2 [1.1, 1.3].") == ("The ratio is 1.2 [1.1, 1.3].", ""), "a short one is whole"
+    assert parted(numbers) == (numbers, ""), "one that begins with numbers too"
+
+
 def test_the_page_asks_nobody_and_nothing_but_its_own_script_may_run(page):
     policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy")
     assert page.scripts == [SCRIPT]
@@ -359,7 +377,7 @@ def test_a_study_of_which_nothing_ran_has_a_page_that_says_so(tmp_path):
     text = page.text
     assert "<h1>A made-up study</h1>" in page.source, "without a finding the title is what the study is about"
     assert "Of 2 runs, 0 ended well and 0 of these converged" in text
-    assert "No target has two settings to compare." in text
+    assert "There are no two settings with the same target to compare." in text
     assert "commit not on file" in text
 
 
@@ -409,7 +427,7 @@ def test_targets_that_are_all_met_and_none_at_all_are_reported_as_such(tmp_path)
 
 def test_the_benchmarks_say_where_they_come_from_and_that_it_is_not_the_study(speed):
     _, _, text = speed
-    assert "this study's runs have no part in them" in text
+    assert "they do not depend on this study" in text
     assert "measured on Benched Processor, 3 processors, Linux x86_64" in text
     assert "with python 3.11.7, jax 7.8.9, torch 4.5.6" in text
     assert "at commit fedcba987654" in text
