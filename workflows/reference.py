@@ -17,9 +17,15 @@ from workflows.winners import winners_table
 
 #: Commands by what they are for. Other packages' are known by name: imports point one way.
 COMMANDS = {
-    "implementations": "One run, without a study",
+    "pbnn_bench": "pbnn-bench",
+    **{
+        f"pbnn_bench {name}": f"pbnn-bench {name}"
+        for name in (
+            *("list", "info", "sample", "run", "score", "calibrate"),
+            *("compare", "plot", "report", "ui", "completion"),
+        )
+    },
     "workflows.grid": "Check a study",
-    "reports.calibrate": "Choose a mini-batch size",
     "reports.publish": "Keep a report with the code",
     "benchmarks.summary": "Read and keep benchmarks",
     "benchmarks.regress": "The regression gate",
@@ -32,14 +38,14 @@ def commands_page() -> str:
     """Every command with its own help."""
     parts = [f"## {title}\n\n{fenced(_help(module), 'text')}" for module, title in COMMANDS.items()]
     return (
-        "# Commands\n\n`make help` lists the targets of the Makefile. Below, what each command says of itself.\n\n"
-        + "\n".join(parts)
+        "# Commands\n\n`pbnn-bench` is the command for everything that users do; `make help` lists the targets of the "
+        "Makefile. Below, what each command says of itself.\n\n" + "\n".join(parts)
     )
 
 
 def _help(module: str) -> str:
     environment = os.environ | {"COLUMNS": "100"}
-    command = [sys.executable, "-m", module, "--help"]
+    command = [sys.executable, "-m", *module.split(), "--help"]
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
 
