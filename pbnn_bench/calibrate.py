@@ -13,15 +13,6 @@ from pbnn_bench.choice import CRITERIA, METHOD, Choice, choose_batch_size, defau
 from pbnn_bench.own_data import OwnData, read_own_data
 from pbnn_bench.problem import Problem
 
-EXAMPLES = """examples:
-  pbnn-bench calibrate --features digits.npz                          arrays features, targets and, if you like, splits
-  pbnn-bench calibrate --features house.csv --target price            a table; every other column is a feature
-  pbnn-bench calibrate --features visits.npz --likelihood poisson     targets are counts
-  pbnn-bench calibrate --features resnet.npz --components 100         of many features, their principal components
-  pbnn-bench calibrate --features digits.npz --sizes 30,100,300 --method pbnn --set num_steps=40000
-  pbnn-bench calibrate --study paper --task regression                what a study has found
-"""
-
 
 def main(argv: Sequence[str], program: str) -> int:
     if any(word.split("=")[0] == "--study" for word in argv):
@@ -60,8 +51,6 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
         description="Fit a last layer on your features, sample it tempered to every n, choose n on validation points.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--features", type=Path, required=True, metavar="FILE", help=".npz, .csv or .parquet")

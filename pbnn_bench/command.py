@@ -15,40 +15,82 @@ class Command(NamedTuple):
     """A command: ``function`` of ``module`` takes the words after it and the name it was called by."""
 
     summary: str
-    example: str
+    #: Its first line is shown with all commands, all of them with its own help.
+    examples: tuple[str, ...]
     module: str
     function: str
 
 
 COMMANDS = {
-    "list": Command("methods, tasks, studies and backends", "list methods", "pbnn_bench.listing", "list_names"),
-    "info": Command("all about one of them: settings, defaults, an example", "info pbnn", "pbnn_bench.listing", "info"),
+    "list": Command(
+        "methods, tasks, studies and backends", ("list", "list methods"), "pbnn_bench.listing", "list_names"
+    ),
+    "info": Command(
+        "all about one of them: settings, defaults, an example",
+        ("info pbnn", "info mnist_conv", "info smoke", "info my_task.py:TASK"),
+        "pbnn_bench.listing",
+        "info",
+    ),
     "sample": Command(
         "one method on one task, into a folder",
-        "sample --task regression --method pbnn --set batch_size=5 --out out",
-        "implementations.__main__",
-        "main",
+        (
+            "sample --task regression --method pbnn --set batch_size=5 --out out",
+            "sample --task my_task.py:TASK --method my_method.py:CARD --backend torch-cpu --out out",
+            "sample --method pbnn --help    # the settings of pbnn, with their defaults",
+        ),
+        "pbnn_bench.listing",
+        "sample",
     ),
-    "run": Command("a study, from data to report", "run smoke --dry-run", "pbnn_bench.studies", "run"),
+    "run": Command(
+        "a study, from data to report",
+        ("run smoke --dry-run", "run smoke", "run my_study.yaml --cores 4"),
+        "pbnn_bench.studies",
+        "run",
+    ),
     "score": Command(
         "draws of any program against the reference of a task",
-        "score draws.npz --task digits --weight data",
+        (
+            "score draws.npz --task digits --weight data",
+            "score --task digits --problem problem.npz    # the data to make draws for",
+        ),
         "workflows.score",
         "main",
     ),
     "calibrate": Command(
         "which n calibrates best: on your own features, or in a study",
-        "calibrate --features my_features.npz",
+        (
+            "calibrate --features my_features.npz    # arrays features, targets and, if you like, splits",
+            "calibrate --features house.csv --target price    # a table; every other column is a feature",
+            "calibrate --features visits.npz --likelihood poisson    # targets are counts",
+            "calibrate --features resnet.npz --components 100    # principal components of many features",
+            "calibrate --features my_features.npz --sizes 30,100,300 --method pbnn --set num_steps=40000",
+            "calibrate --study paper --task regression    # what a study has found",
+        ),
         "pbnn_bench.calibrate",
         "main",
     ),
-    "compare": Command("two runs, or two studies, side by side", "compare out other_out", "pbnn_bench.runs", "compare"),
-    "plot": Command("the reliability diagram of a run, or its density", "plot out", "pbnn_bench.runs", "plot"),
-    "report": Command("the report of a study that has been run", "report smoke", "pbnn_bench.studies", "report"),
-    "ui": Command("the tracked runs in MLflow's pages", "ui", "pbnn_bench.studies", "ui"),
+    "compare": Command(
+        "two runs, or two studies, side by side",
+        ("compare out other_out", "compare results/smoke summary.csv"),
+        "pbnn_bench.runs",
+        "compare",
+    ),
+    "plot": Command(
+        "the reliability diagram of a run, or its density",
+        ("plot out", "plot out --out diagram.png"),
+        "pbnn_bench.runs",
+        "plot",
+    ),
+    "report": Command(
+        "the report of a study that has been run",
+        ("report smoke", "report my_study.yaml"),
+        "pbnn_bench.studies",
+        "report",
+    ),
+    "ui": Command("the tracked runs in MLflow's pages", ("ui", "ui --port 5001"), "pbnn_bench.studies", "ui"),
     "completion": Command(
         "a script with which bash or zsh completes these words",
-        "completion bash > ~/.local/share/bash-completion/completions/pbnn-bench",
+        ("completion bash > ~/.local/share/bash-completion/completions/pbnn-bench", "completion zsh"),
         "pbnn_bench.completion",
         "main",
     ),
@@ -57,13 +99,17 @@ COMMANDS = {
 
 def usage() -> str:
     """The commands, an example of each."""
-    names, examples = max(map(len, COMMANDS)) + 2, max(len(one.example) for one in COMMANDS.values()) + 2
-    lines = [f"  {name:{names}}{command.summary}" for name, command in COMMANDS.items()]
-    tries = [f"  {PROGRAM} {command.example:{examples}}".rstrip() for command in COMMANDS.values()]
+    width = max(map(len, COMMANDS)) + 2
+    lines = [f"  {name:{width}}{command.summary}" for name, command in COMMANDS.items()]
+    firsts = [command.examples[0].partition("  #")[0].rstrip() for command in COMMANDS.values()]
     return "\n".join(
-        [f"usage: {PROGRAM} COMMAND …", "", "commands:", *lines, "", "examples:", *tries, ""]
-        + [f"{PROGRAM} COMMAND --help tells all that a command takes."]
+        [f"usage: {PROGRAM} COMMAND …", "", "commands:", *lines, "", _listed(firsts), ""]
+        + [f"{PROGRAM} COMMAND --help explains a command, with more examples."]
     )
+
+
+def _listed(examples: Sequence[str]) -> str:
+    return "\n".join(["examples:", *(f"  {PROGRAM} {example}" for example in examples)])
 
 
 def _mistakes() -> tuple[type[Exception], ...]:
@@ -88,6 +134,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise SettingError(unknown("command", name, COMMANDS))
         command = COMMANDS[name]
         code: int = getattr(importlib.import_module(command.module), command.function)(rest, f"{PROGRAM} {name}")
+    except SystemExit as end:
+        # argparse ends so after the help; what all commands have is added here.
+        if not end.code:
+            print(f"\n{_listed(command.examples)}")
+        raise
     except BrokenPipeError:
         # Whoever read has seen enough, as with `| head`. Python would complain again when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -42,7 +42,7 @@ KINDS: dict[str, Callable[[], list[Pair]]] = {
 
 
 def list_names(argv: Sequence[str], program: str) -> int:
-    parser = argparse.ArgumentParser(prog=program, description="The names that the other commands take.")
+    parser = argparse.ArgumentParser(prog=program, description="List the names that other commands take.")
     parser.add_argument("kind", nargs="?", help=f"{', '.join(KINDS)}; all of them if not given")
     kind = parser.parse_args(argv).kind
     if kind is not None and kind not in KINDS:
@@ -58,7 +58,7 @@ def _indented(pairs: Iterable[Pair], width: int) -> list[str]:
 
 
 def info(argv: Sequence[str], program: str) -> int:
-    parser = argparse.ArgumentParser(prog=program, description="All about a method, a task or a study.")
+    parser = argparse.ArgumentParser(prog=program, description="Describe a method, a task or a study.")
     parser.add_argument("name", metavar="NAME", help="as `list` has it, or path/to/file.py:CARD, my_task.py:TASK")
     print("\n".join(_about(parser.parse_args(argv).name)))
     return 0
@@ -67,8 +67,8 @@ def info(argv: Sequence[str], program: str) -> int:
 def _about(name: str) -> list[str]:
     if name in METHODS:
         return about_method(METHODS[name], name)
-    if name in TASKS:
-        return about_task(TASKS[name], name)
+    if name.replace("-", "_") in TASKS:
+        return about_task(find_task(name), find_task(name).name)
     if is_reference(name):
         try:
             return about_method(find_method(name), name)
@@ -90,8 +90,8 @@ def about_method(card: Card, name: str) -> list[str]:
     from implementations.__main__ import help_of
 
     facts = {
-        "what": card.summary,
-        "from": card.reference,
+        "what it is": card.summary,
+        "source": card.reference,
         "its target": ": ".join(filter(None, [card.exactness, card.condition])),
         "reads": "mini-batches" if card.is_minibatch else "all points in every step",
         "runs in": " and ".join(card.libraries),
@@ -107,6 +107,19 @@ def about_method(card: Card, name: str) -> list[str]:
         "",
         f"  pbnn-bench sample --task regression --method {name} --set num_steps=20000 --out out",
     ]
+
+
+def sample(argv: Sequence[str], program: str) -> int:
+    """``pbnn-bench sample``; its help, where a method is named, is that of the method."""
+    from implementations import __main__ as single_run
+
+    words = [part for word in argv for part in word.split("=", 1)]
+    if "--method" in words[:-1] and {"-h", "--help"} & set(words):
+        name = words[words.index("--method") + 1]
+        print(single_run.parser(program).format_usage())
+        print("\n".join(about_method(find_method(name), name)))
+        raise SystemExit(0)
+    return single_run.main(argv, program)
 
 
 def default_of(setting: Setting) -> str:
@@ -125,7 +138,7 @@ def about_task(task: Task, name: str) -> list[str]:
         parameters = f"{task.num_parameters():,} in the last layer, {parameters}"
     words = f"--task {name}" + (" --stochastic all" if task.network else "")
     facts = {
-        "what": task.summary,
+        "what it is": task.summary,
         "training points": f"{task.num_points:,}" + (", or as many as num_points says" if task.resize else ""),
         "parameters": parameters,
         "likelihood": task.likelihood,

@@ -28,7 +28,7 @@ import pandas as pd
 from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.files import Damaged, read_npz
 from implementations.settings import WEIGHT
-from implementations.tasks import TASKS, prepare
+from implementations.tasks import prepare
 from implementations.tasks.problem import Problem
 from records.reference import Reference, reference
 from reports.leaderboard import CRITERION, with_entrant
@@ -74,7 +74,9 @@ def load_draws(path: Path) -> np.ndarray:
     """The array ``draws`` of a file. Raises SettingError."""
     try:
         arrays = read_npz(path)
-    except (OSError, Damaged) as error:
+    except OSError as error:
+        raise SettingError(f"{path} cannot be read: {error.strerror}") from None
+    except Damaged as error:
         raise SettingError(f"{path}: {error}") from None
     if "draws" not in arrays:
         names = ", ".join(map(repr, arrays)) or "nothing"
@@ -94,17 +96,32 @@ def _read_board(path: Path) -> pd.DataFrame:
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program, description="Score draws made elsewhere.")
+    parser = argparse.ArgumentParser(
+        prog=program, description="Score draws of any program against the reference of a task."
+    )
     parser.add_argument("draws", type=Path, nargs="?", help="a file with the array 'draws' (chains, draws, P)")
-    parser.add_argument("--task", choices=sorted(TASKS), required=True)
-    parser.add_argument("--seed", type=int, default=0, help="of the task's data and network")
-    parser.add_argument("--num-points", type=int, help="of a task whose data are drawn")
-    parser.add_argument("--stochastic", default="last", help="layers that are: last, or all")
-    parser.add_argument("--weight", default="data", help="w of the target: data, or a number")
-    parser.add_argument("--problem", type=Path, help="write the problem here, to make draws for")
-    parser.add_argument("--board", type=Path, help="a leaderboard of a report, as CSV, to put them on")
-    parser.add_argument("--name", default="yours", help="of their row on the leaderboard")
-    parser.add_argument("--evaluations", type=float, help="of single points that they took, for their rank")
+    add = parser.add_argument
+    add("--task", required=True, metavar="NAME", help="or path/to/file.py:TASK")
+    add("--seed", type=int, default=0, help="of the task's data and network (default: %(default)s)")
+    add(
+        "--num-points",
+        type=int,
+        metavar="N",
+        help="training points, where the data are drawn (default: the task's own)",
+    )
+    add("--stochastic", default="last", metavar="LAYERS", help="last or all (default: %(default)s)")
+    add("--weight", default="data", help="w of the target: data, or a number (default: %(default)s)")
+    add(
+        "--data",
+        type=Path,
+        default=Path("data"),
+        metavar="DIR",
+        help="folder of downloaded data (default: %(default)s)",
+    )
+    add("--problem", type=Path, metavar="FILE", help="write the problem here, to make draws for")
+    add("--board", type=Path, metavar="FILE", help="a leaderboard of a report, as CSV, to add the draws to")
+    add("--name", default="yours", help="of their row on the leaderboard (default: %(default)s)")
+    add("--evaluations", type=float, metavar="NUMBER", help="of single points that the draws took, for their rank")
     return parser
 
 
@@ -112,13 +129,19 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     given = _parser(program).parse_args(argv)
     try:
         problem = prepare(
-            given.task, given.seed, num_points=given.num_points, stochastic=given.stochastic, progress=False
+            given.task,
+            given.seed,
+            num_points=given.num_points,
+            stochastic=given.stochastic,
+            data_dir=given.data,
+            progress=False,
         )
         if given.problem:
             problem.save(given.problem)
         if given.draws is None:
             if not given.problem:
                 raise SettingError("nothing to do: give a file of draws, or --problem to write the data they are for")
+            print(f"problem: {given.problem}")
             return 0
         named = WEIGHT.parse(given.weight)
         if named == "batch":

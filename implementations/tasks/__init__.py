@@ -49,13 +49,13 @@ def find_task(
 ) -> Task:
     """The task of a name, or of ``path/to/file.py:TASK`` or ``package.module:TASK``. Raises SettingError.
 
-    Or a variant of it, where its data and its network allow.
+    Or a variant of it, where its data and its network allow. ``mnist-conv`` is ``mnist_conv``.
 
     ``num_points`` is another number of training points, and ``num_epochs`` of passes over them that train the network.
     With ``fresh_points`` the network is as ever, but what chains read are so many newly drawn points: a stand-in for a
     stream of data, in which no point comes twice.
     """
-    found = _from_file(name) if is_reference(name) else TASKS.get(name)
+    found = _from_file(name) if is_reference(name) else TASKS.get(name.replace("-", "_"))
     if found is None:
         raise SettingError(unknown("task", name, TASKS))
     task = _resized(found, num_points)

@@ -31,7 +31,7 @@ def test_without_a_command_it_shows_all_of_them_with_an_example_each(capsys):
     for words in ((), ("--help",)):
         text = printed(capsys, *words)
         for name, one in COMMANDS.items():
-            assert f"  {name} " in text and f"pbnn-bench {one.example}" in text
+            assert f"  {name} " in text and f"pbnn-bench {one.examples[0].partition('  #')[0].rstrip()}\n" in text
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -39,7 +39,39 @@ def test_every_command_explains_itself(name, capsys):
     with pytest.raises(SystemExit) as ended:
         main([name, "--help"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith(f"usage: pbnn-bench {name}")
+    text = capsys.readouterr().out
+    assert text.startswith(f"usage: pbnn-bench {name}")
+    assert text.endswith("\n".join(f"  pbnn-bench {example}" for example in COMMANDS[name].examples) + "\n")
+
+
+def test_help_of_a_method_has_its_own_settings_with_their_defaults(capsys):
+    for words in (["--method", "pbnn", "--help"], ["-h", "--method=pbnn"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["sample", *words])
+        assert ended.value.code == 0
+        text = capsys.readouterr().out
+        assert text.startswith("usage: pbnn-bench sample") and "penalty Bayesian neural network" in text
+        (line,) = [line for line in text.splitlines() if line.startswith("  batch_size ")]
+        assert line.split()[1].isdigit()
+        assert "num_leapfrog" not in text
+    assert "did you mean 'pbnn'?" in refused(capsys, "sample", "--method", "pbn", "--help")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_are_of_the_command_and_its_options_exist(name, capsys):
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    options = capsys.readouterr().out.partition("examples:")[0]
+    for example in COMMANDS[name].examples:
+        words = example.partition("  #")[0].split()
+        assert words[0] == name
+        # What only a study's choice has is in the help of that.
+        if "--study" not in words:
+            assert all(word in options for word in words if word.startswith("--"))
+
+
+def test_a_task_may_be_written_with_a_hyphen(capsys):
+    assert printed(capsys, "info", "mnist-conv") == printed(capsys, "info", "mnist_conv")
 
 
 def test_a_mistyped_command_gets_the_nearest(capsys):
@@ -182,3 +214,10 @@ def test_bash_completes_commands_options_and_names(capsys):
     assert "-o default" in script
     assert "bashcompinit" in printed(capsys, "completion", "zsh")
     assert "no shell 'bsah'; did you mean 'bash'?" in refused(capsys, "completion", "bsah")
+
+
+def test_the_documentation_has_the_help_of_every_command():
+    from workflows import reference
+
+    documented = {words.partition(" ")[2] for words in reference.COMMANDS if words.startswith("pbnn_bench ")}
+    assert documented == set(COMMANDS)

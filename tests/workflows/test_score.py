@@ -9,6 +9,7 @@ import pytest
 
 from implementations.infrastructure.errors import SettingError
 from implementations.tasks.exact import gaussian_posterior
+from implementations.tasks.problem import Problem
 from records.reference import reference
 from reports.leaderboard import CRITERION
 from workflows.score import main, score
@@ -44,6 +45,19 @@ def test_a_file_is_scored_from_the_command_line(problem, tmp_path, capsys):
     assert main(["--task", "linear"]) == 2
     assert main([str(tmp_path / "none.npz"), "--task", "linear"]) == 2
     assert main([str(tmp_path / "draws.npz"), "--task", "linear", "--weight", "batch"]) == 2
+
+
+def test_a_task_out_of_a_file_is_scored_like_any_other(tmp_path, capsys):
+    words = ["--task", "templates/task.py:TASK", "--data", str(tmp_path)]
+    assert main([*words, "--problem", str(tmp_path / "problem.npz")]) == 0
+    assert capsys.readouterr().out == f"problem: {tmp_path / 'problem.npz'}\n"
+    own = Problem.load(tmp_path / "problem.npz")
+    np.savez(tmp_path / "draws.npz", draws=exact_draws(own, own.num_points))
+    assert main([str(tmp_path / "draws.npz"), *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["task"] == "my_task" and abs(found["sd_ratio"] - 1) < 0.1
+    assert main(["--task", "linaer", "--problem", "p.npz"]) == 2
+    assert capsys.readouterr().err == "error: no task 'linaer'; did you mean 'linear'?\n"
 
 
 def test_draws_made_elsewhere_get_a_row_on_a_leaderboard(problem, tmp_path, capsys):
