@@ -4,6 +4,8 @@ import errno
 import io
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,14 @@ from records.failures import read_failure, write_failure
 from workflows.locks import CALL, hold, take
 from workflows.recovery import Job, clear_failures
 from workflows.steps import data, evaluate, network, reference, sample
+
+#: Packages that take long to import, and those of them that steps begin with; they import others when they need them.
+HEAVY = ("jax", "torch", "scipy.stats", "pandas", "matplotlib", "sklearn", "mlflow", "snakemake")
+STEPS = {
+    "data network reference sample timing": [],
+    "evaluate": ["scipy.stats"],
+    "summary track": ["scipy.stats", "pandas"],
+}
 
 LINEAR = json.dumps({"task": "linear", "stochastic": "last", "prior": "gaussian", "prior_scale": 1.0})
 PATH = "linear/{}/torch-cpu/seed0"
@@ -371,3 +381,13 @@ def test_progress_reaches_the_person_who_waits_only_when_there_was_none_for_long
         print(f"step {second}", file=stream)
     assert log.getvalue().splitlines() == [f"step {second}" for second in range(100)]
     assert person.getvalue().splitlines() == ["step 30", "step 60", "step 90"]
+
+
+def test_a_step_begins_with_no_package_that_it_may_not_need():
+    """One process, one step after the other: what an earlier one has imported may be there for a later one."""
+    code = ["import sys, importlib"]
+    for steps in STEPS:
+        code += [f"importlib.import_module('workflows.steps.{step}')" for step in steps.split()]
+        code += [f"print(*[name for name in {HEAVY} if name in sys.modules], sep=',')"]
+    found = subprocess.check_output([sys.executable, "-c", "\n".join(code)], cwd=Path(__file__).parents[2], text=True)
+    assert found.splitlines() == [",".join(packages) for packages in STEPS.values()]
