@@ -112,8 +112,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for section in ("Visualizations", "Parameters"):
             browser.click(f"//*[text() = '{section}']")
         time.sleep(2)
-        seconds = browser.driver.find_element("xpath", "//*[text() = 'wall_clock_s']")
-        browser.driver.execute_script("arguments[0].scrollIntoView({block: 'nearest'})", seconds)
+        for seconds in browser.driver.find_elements("xpath", "//*[text() = 'wall_clock_s']"):
+            browser.driver.execute_script("arguments[0].scrollIntoView({block: 'nearest'})", seconds)
         time.sleep(1)
         browser.screenshot(arguments.out / "mlflow-compare.png")
     return 0
