@@ -86,7 +86,7 @@ class TestReference:
 
     def test_commands(self, site):
         page = (site / "reference/commands.html").read_text(encoding="utf-8")
-        for words in ("usage: python -m implementations", "usage: python -m benchmarks.regress", "--tiers"):
+        for words in ("usage: pbnn-bench sample", "usage: python -m benchmarks.regress", "--tiers"):
             assert words in page
 
 
