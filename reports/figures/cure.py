@@ -12,12 +12,12 @@ from reports.claims.overconfidence import network_text, networks, training_of
 from reports.claims.rules import RULES
 from reports.figures.captions import runs_of, unconverged_lines
 from reports.figures.marks import MARKERS, draw_series, handle, hollow_handles, legend, log_ticks, panels
-from reports.style import EXACT, LABELS
+from reports.style import EXACT
 from reports.types import Drawing, NothingToShow
 
 #: From a narrow prior to a wide one, light to dark.
 COLOURS = ("#f0a040", "#c8477a", "#3b1f7a")
-COLUMNS = {"confidence_gap": LABELS["confidence_gap"], "nll": "NLL on test images"}
+COLUMNS = {"confidence_gap": "confidence gap", "nll": "NLL on test images"}
 
 
 def draw_cure(results: StudyResults) -> Drawing:
