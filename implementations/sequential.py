@@ -115,7 +115,8 @@ class Sequential:
                 delta = drop + values.weight * mean
                 more_than_one = xp.where(count > 1, count - 1, xp.ones_like(count))
                 spread = values.weight**2 * squares / more_than_one
-                variance = spread / count * (1 - count / num_points)
+                # Not 1 - count / num_points, which rounding can leave below 0 once all points are seen.
+                variance = spread / count * ((num_points - count) / num_points)
                 is_enough, log_accept = self.rule(
                     Seen(delta, variance, count, num_looks, log_uniforms, spread, span), num_points, values
                 )

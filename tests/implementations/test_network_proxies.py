@@ -87,7 +87,7 @@ def test_remainders_are_losses_less_their_taylor_polynomials(likelihood, order):
 
     def remainders(positions, anchor, features, targets):
         data = Data(features, targets)
-        return network_proxies.remainders(positions, data, Anchor(anchor, (), ()), problem.model, order)
+        return network_proxies.remainders(positions, data, Anchor(anchor, (), (), anchor), problem.model, order)
 
     compiled = jax.jit(remainders)
     for size in (0.05, 1.0):
@@ -108,7 +108,7 @@ def test_single_precision_rounds_like_the_move_and_not_like_the_loss(order):
     anchor, positions = (np.float32(place) for place in places(problem, 0.01))
     expected = np.stack([taylor_rest(problem, anchor, position, order) for position in positions])
     data = Data(problem.features, problem.targets)
-    found = network_proxies.remainders(positions, data, Anchor(anchor, (), ()), problem.model, order)
+    found = network_proxies.remainders(positions, data, Anchor(anchor, (), (), anchor), problem.model, order)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected, atol=2e-8)
 

@@ -241,6 +241,19 @@ def test_balance_tells_a_loose_test_from_a_strict_one(problem, backend):
     assert abs(strict.residual) < 0.02 + NUM_ERRORS * strict.error
 
 
+@both
+@pytest.mark.parametrize("num_points", [1200, 1700, 2000, 49])
+def test_once_all_points_are_seen_no_variance_is_left_and_none_is_below_zero(problem, backend, num_points):
+    """Whatever the number of points: in single precision, compiled, 1 - N / N can be -1e-7."""
+    tall = problem("logistic", num_points=num_points)
+    given = {"batch_size": 7, "epsilon": 1e-12, "dtype": "float32"}
+    sampler = build_sampler(backend, tall, METHODS["austerity"], resolve("austerity", given, tall))
+    found = sampler.audit(np.tile(tall.map, (8, 1)), np.ones(8, int), 0)
+    assert (found["variance"] >= 0).all()
+    assert (found["variance"][found["num_points"] == num_points] == 0).all()
+    assert (found["num_points"] == num_points).any()
+
+
 # Bounds, and what is exact by them
 
 

@@ -122,7 +122,7 @@ def test_control_variates_leave_the_loss_less_its_taylor_polynomial(activation, 
     if order == "second":
         expected = expected - torch.func.jvp(slopes, (here,), (step,))[1] / 2
     data = Data(torch.from_numpy(problem.features).double(), torch.from_numpy(problem.targets).double())
-    found = network_proxies.remainders((here + step)[None], data, Anchor(here, (), ()), problem.model, order)[0]
+    found = network_proxies.remainders((here + step)[None], data, Anchor(here, (), (), here), problem.model, order)[0]
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
 
 

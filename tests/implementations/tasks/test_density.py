@@ -145,7 +145,7 @@ def test_control_variates_leave_what_a_taylor_polynomial_leaves(library, part, o
         return target.remainders(position, data, anchor, order), gradient
 
     with jax.enable_x64(True):
-        anchor = Anchor(*map(convert, (here, 0 * here, np.zeros((len(here), len(here))))))
+        anchor = Anchor(*map(convert, (here, 0 * here, np.zeros((len(here), len(here))), here)))
         evaluate = jax.jit(both) if library == "jax" else both
         left, gradient = evaluate(convert(place[None]), _data(problem, library), anchor)
         np.testing.assert_allclose(left[0], jax.jit(expected)(place), rtol=1e-6, atol=1e-9)
