@@ -78,8 +78,10 @@ def finite_factor(variance: str, count: int, num_points: int) -> float:
 
 def known_variance(differences: Array, weight: Array, count: int) -> Array:
     """Variance of delta over all draws of ``count`` points without replacement, from all differences (chains, N)."""
+    num_points = differences.shape[-1]
     spread = array_namespace(differences).var(differences, axis=-1, correction=1)
-    return weight**2 * spread / count * (1 - count / differences.shape[-1])
+    # 1 - count / N would leave less than 0 to rounding where a compiled count is N.
+    return weight**2 * spread / count * ((num_points - count) / num_points)
 
 
 def shape_of_delta(differences: Array, count: int) -> tuple[Array, Array]:

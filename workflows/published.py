@@ -98,11 +98,13 @@ def surprising_verdicts(studies: list[Published]) -> str:
     A claim that the first study does not ask about has its verdict from another one that does.
     """
     paper, *others = studies
+    of_paper = set(contents_of(PAPER).claims)
     asked = {
         claim["id"]: claim
         for study in reversed(others)
         for claim in study.claims
-        if contents_of(study.name).claims == contents_of(PAPER).claims and claim["verdict"] != NOT_ASKED
+        if claim["id"] in {one.id for one in of_paper.intersection(contents_of(study.name).claims)}
+        and claim["verdict"] != NOT_ASKED
     }
     claims = [asked.get(one["id"], one) if one["verdict"] == NOT_ASKED else one for one in paper.claims]
     rest = sorted(

@@ -68,7 +68,7 @@ def test_a_run_with_draws_has_a_page_and_its_command_asks_for_the_very_same_run(
     given = dict(word.split("=") for word in asked.settings)
     assert {name: type(SETTINGS[name])(value) for name, value in given.items()} == SETTINGS
     # A command has no option for it.
-    assert "<code>" not in found["run-3.html"] and "run the study again" in found["run-3.html"]
+    assert "<code>" not in found["run-3.html"] and "Run the study again" in found["run-3.html"]
 
 
 def test_a_page_has_what_there_is_to_see_and_is_small(study):

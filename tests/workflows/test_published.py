@@ -58,9 +58,9 @@ def test_what_is_not_simply_reproduced_is_listed_surprises_first_and_stays_text(
 
 
 def test_a_claim_that_the_papers_study_does_not_ask_about_is_judged_by_one_that_does(tmp_path):
-    paper = write(tmp_path / "paper", {1: "not reproduced", 2: NOT_ASKED})
-    layers = write(tmp_path / "layers", {1: "reproduced", 2: "reproduced"})
-    other_questions = write(tmp_path / "tall", {2: "no"})
+    paper = write(tmp_path / "paper", {1: "not reproduced", 20: NOT_ASKED})
+    layers = write(tmp_path / "layers", {20: "reproduced"})
+    other_questions = write(tmp_path / "tall", {20: "no"})
     found = surprising_verdicts([paper, layers, other_questions])
     assert found.startswith("1 of 2 claims are reproduced.") and "**not reproduced**" in found
 
@@ -86,7 +86,7 @@ def test_a_study_of_any_name_is_rendered_published_and_shown_without_a_word_writ
     contents = contents_of(name)
     results.mkdir(parents=True)
     # Those that need no files of runs.
-    figures = [spec for spec in contents.figures if spec.name in ("frontier", "acceptance")]
+    figures = [spec for spec in contents.figures if spec.name in ("frontier", "acceptance", "coverage")]
     assert render(study, results, figures, contents.claims, NO_BENCHMARKS) == []
     study.summary.to_csv(results / "summary.csv", index=False)
     assert read_rows(results / "summary.csv")
