@@ -19,6 +19,8 @@ from reports.figures.marks import LINE_STYLES, MARKERS, handle, hollow_handles, 
 from reports.style import EXACT, LABELS
 from reports.types import Drawing, Mark, NothingToShow
 
+#: Entries of a legend that would keep a reader from the picture.
+MANY = 16
 #: Marker and frontier of a target: the posterior of all data, or a tempered one. They are different questions.
 TARGETS: dict[str, tuple[str, LineStyleType]] = {"w = N": ("o", "-"), "w < N": ("s", "--")}
 
@@ -119,7 +121,9 @@ def bias_panels(offers: Mapping[str, Sequence[Offer]], unit: str) -> tuple[Figur
     handles += [
         handle(f"target {name}, and its frontier", EXACT, *look) for name, look in TARGETS.items() if name in targets
     ]
-    legend(figure, handles + hollow_handles(used))
+    handles += hollow_handles(used)
+    # What all methods are called comes after what they do.
+    legend(figure, handles, is_below=len(handles) > MANY)
     return figure, sentences
 
 

@@ -30,6 +30,8 @@ SMALL = 9
 LETTER, LINE = 0.076, 0.18
 #: Letters of a name beside a panel, and of one below it, before it takes a second line.
 NAME_LETTERS, LEGEND_LETTERS = 30, 46
+#: Rows of a legend for which the height of a figure has room.
+LEGEND_ROWS = 4
 
 
 def blank(height: float, share: float = 1.0) -> Figure:
@@ -62,7 +64,10 @@ def legend(figure: Figure, handles: Sequence[Artist], is_below: bool = False, mo
     place: Literal["outside lower center", "outside upper center"] = (
         "outside lower center" if is_below else "outside upper center"
     )
-    figure.legend(handles=handles, loc=place, ncols=max(1, min(most, columns, len(handles))), fontsize=SMALL)
+    columns = max(1, min(most, columns, len(handles)))
+    # A long legend makes the figure higher, not its panels smaller.
+    figure.set_figheight(figure.get_figheight() + LINE * max(0, math.ceil(len(handles) / columns) - LEGEND_ROWS))
+    figure.legend(handles=handles, loc=place, ncols=columns, fontsize=SMALL)
 
 
 def draw_mark(axes: Axes, x: float, value: Estimate, is_converged: bool, colour: str, marker: str = "o") -> None:
