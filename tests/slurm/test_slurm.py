@@ -1,5 +1,6 @@
-"""Two tasks of the smoke study on a real Slurm, and the same on this machine. `make test-slurm` runs it."""
+"""A real Slurm: two tasks of the smoke study, as on this machine, and seeds as needed. `make test-slurm` runs it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -15,11 +16,15 @@ import pandas as pd
 import pytest
 
 from tests.slurm.cluster import CannotRun, Cluster, Job, reason_against
+from tests.workflows.test_looks import GROWING
 
 ROOT = Path(__file__).parents[2]
 SMOKE = ROOT / "workflows" / "studies" / "smoke.yaml"
 #: Its last task takes as long as the other two and shows nothing more of a cluster.
 LEFT_OUT = "  - task: digits\n"
+#: One machine: files are there at once, and the queue may be asked often.
+ON_SLURM = ["--workflow-profile", str(ROOT / "profiles" / "slurm"), "--slurm-no-account", "--latency-wait", "5"]
+ON_SLURM += ["--slurm-init-seconds-before-status-checks", "3"]
 
 pytestmark = [
     pytest.mark.slow,
@@ -42,22 +47,29 @@ class Outcome(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def outcome() -> Iterator[Outcome]:
+def scratch() -> Iterator[Path]:
     # A short path: munge's socket has room for some hundred characters.
     with tempfile.TemporaryDirectory(prefix="slurm", ignore_cleanup_errors=True) as name:
-        scratch = Path(name)
-        with started(Cluster(scratch / "cluster")) as cluster:
-            options = ["--workflow-profile", str(ROOT / "profiles" / "slurm"), "--slurm-no-account"]
-            # One machine: files are there at once, and the queue may be asked often.
-            options += ["--latency-wait", "5", "--slurm-init-seconds-before-status-checks", "3"]
-            remote = start(scratch / "remote", cluster.environment, *options)
-            cancelled = cancel_a_job_of_runs(cluster, remote, scratch / "remote")
-            output = end(remote, scratch / "remote")
-            jobs = cluster.jobs()
-        results = Path("results", "smoke")
-        local = start(scratch / "local", dict(os.environ), "--cores", "2", str(results / "summary.parquet"))
-        end(local, scratch / "local")
-        yield Outcome(scratch / "remote" / results, scratch / "local" / results, output, jobs, cancelled)
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def cluster(scratch: Path) -> Iterator[Cluster]:
+    with started(Cluster(scratch / "cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def outcome(scratch: Path, cluster: Cluster) -> Outcome:
+    study = SMOKE.read_text().partition(LEFT_OUT)[0]
+    remote = start(scratch / "remote", study, cluster.environment, *ON_SLURM)
+    cancelled = cancel_a_job_of_runs(cluster, remote, scratch / "remote")
+    output = end(remote, scratch / "remote")
+    jobs = cluster.jobs()
+    results = Path("results", "smoke")
+    local = start(scratch / "local", study, dict(os.environ), "--cores", "2", str(results / "summary.parquet"))
+    end(local, scratch / "local")
+    return Outcome(scratch / "remote" / results, scratch / "local" / results, output, jobs, cancelled)
 
 
 @contextmanager
@@ -71,15 +83,15 @@ def started(cluster: Cluster) -> Iterator[Cluster]:
         yield cluster
 
 
-def start(folder: Path, environment: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
-    """Snakemake on the first two tasks of the smoke study, with its results in ``folder``."""
+def start(folder: Path, study: str, environment: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
+    """Snakemake on the study of this text, with its results in ``folder``."""
     folder.mkdir()
-    study = folder / "study.yaml"
-    study.write_text(SMOKE.read_text().partition(LEFT_OUT)[0])
-    command = [sys.executable, "-m", "snakemake", "--directory", str(folder), "--configfile", str(study), *arguments]
+    file = folder / "study.yaml"
+    file.write_text(study)
+    command = [sys.executable, "-m", "snakemake", "--directory", str(folder), "--configfile", str(file), *arguments]
     environment = environment | {"XDG_CACHE_HOME": str(folder / "cache")}
-    with (folder / "output.txt").open("wb") as file:
-        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=file, stderr=subprocess.STDOUT)
+    with (folder / "output.txt").open("wb") as output:
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
 
 def end(process: subprocess.Popen[bytes], folder: Path) -> str:
@@ -146,3 +158,15 @@ def test_a_run_without_its_gpu_is_a_row_and_no_job_asks_for_one(outcome):
     assert list(skipped["backend"]) == ["jax-gpu", "torch-gpu"]
     assert set(skipped["reason"]) == {"no CUDA device"}
     assert not any("gpu" in job.resources for job in outcome.jobs)
+
+
+def test_seeds_as_needed_become_jobs_of_their_own(scratch, cluster):
+    """Two seeds have no say at this level: a look asks for two more, and their part is submitted like any other."""
+    place = scratch / "needed"
+    # Neither report nor MLflow, which a cluster makes as any machine does.
+    target = ["--nolock", "results/needed/summary.parquet"]
+    end(start(place, json.dumps(GROWING), cluster.environment, *ON_SLURM, *target), place)
+    summary = table(place / "results" / "needed")
+    assert summary.groupby("method").size().to_dict() == {"naive": 4, "ula": 2}
+    assert set(summary["status"]) == {"ok"}
+    assert any("look2-part0" in job.comment and job.state == "COMPLETED" for job in cluster.jobs())

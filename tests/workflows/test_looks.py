@@ -26,6 +26,25 @@ tasks:
   - task: linear
     methods: {naive: {batch_size: [2, 5]}, full_mh: {seeds: [0, 1, 2]}}
 """
+#: One whose first claim is decided by the second look.
+GROWING = {
+    "study": "needed",
+    "description": "seeds as needed",
+    "seeds": {"start": 2, "at_most": 5, "until": "decided", "first": 10},
+    "backends": ["jax-cpu"],
+    "chains": 4,
+    "tasks": [
+        {
+            "task": "linear",
+            "defaults": {"preconditioner": "none", "step_size": 2e-4, "weight": "data"},
+            "methods": {
+                "naive": {"batch_size": 2, "num_steps": 100_000, "num_warmup": 2000, "thin": 100},
+                # No claim rests on it.
+                "ula": {"num_steps": 200, "num_warmup": 10, "thin": 2},
+            },
+        }
+    ],
+}
 TWO, FIVE, FULL = (f"linear/{label}/jax-cpu" for label in ("naive+batch_size=2", "naive+batch_size=5", "full_mh"))
 
 
@@ -116,27 +135,7 @@ def test_only_what_an_undecided_claim_rests_on_gets_more_seeds():
 @pytest.mark.slow
 def test_a_study_goes_on_by_itself_until_it_is_decided_and_then_rests(tmp_path):
     """Two seeds have no say at this level; of naive four have, and the fifth is never made."""
-    work = Workdir(
-        tmp_path / "work",
-        {
-            "study": "needed",
-            "description": "seeds as needed",
-            "seeds": {"start": 2, "at_most": 5, "until": "decided", "first": 10},
-            "backends": ["jax-cpu"],
-            "chains": 4,
-            "tasks": [
-                {
-                    "task": "linear",
-                    "defaults": {"preconditioner": "none", "step_size": 2e-4, "weight": "data"},
-                    "methods": {
-                        "naive": {"batch_size": 2, "num_steps": 100_000, "num_warmup": 2000, "thin": 100},
-                        # No claim rests on it.
-                        "ula": {"num_steps": 200, "num_warmup": 10, "thin": 2},
-                    },
-                }
-            ],
-        },
-    )
+    work = Workdir(tmp_path / "work", GROWING)
     # Neither report nor MLflow; the flag keeps the name apart from those of study files.
     target = ("--nolock", "results/needed/summary.csv")
     code, output = work.run(*target)
