@@ -20,9 +20,10 @@ from implementations.kernel import Array, Data, Kernel, Points, Shapes, Values
 from implementations.schedule import cycle_steps
 from implementations.settings import MAX_FULL_CURVATURE, Settings
 from implementations.tasks.anchor import Anchor, at_anchor, distance_from_mode, find_anchor
-from implementations.tasks.geometry import preconditioner_factor, start_points
+from implementations.tasks.geometry import preconditioner_factor
 from implementations.tasks.likelihoods import find_likelihood, normaliser
 from implementations.tasks.problem import Model, Problem
+from implementations.tasks.starts import starts
 from implementations.tasks.temperature import fit_temperature
 
 #: An anchor that is farther from the mode, in standard deviations of the target, is warned of.
@@ -313,14 +314,15 @@ def start_of(problem: Problem, card: Card, settings: Settings, seed: int) -> np.
 
     Control variates are noisiest in the tails, and from twice the spread, eight times the remainders, some chains would
     not move at all: those methods begin in the Gaussian of their own target, at its mode or where averages put it.
+    Networks begin there with every method.
     """
     weight, anchor = settings.target_weight(problem.num_points), anchor_of(problem, card, settings)
-    if anchor is None:
-        return start_points(problem, weight, settings.chains, seed)
+    if anchor is None or not problem.is_linear:
+        return starts(problem, weight, settings.chains, seed)
     averages = averages_of(problem, card, settings)
     centre = anchor.position if averages is None else averages.centre
     at_mode = replace(problem, map=centre, curvature=anchor.gauss_newton / weight)
-    return start_points(at_mode, weight, settings.chains, seed, spread=1.0)
+    return starts(at_mode, weight, settings.chains, seed, spread=1.0)
 
 
 def values_of(problem: Problem, settings: Settings, anchor: Anchor | None = None) -> Values:

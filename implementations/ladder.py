@@ -36,8 +36,9 @@ from implementations.card import Card
 from implementations.schedule import chunks, draw_steps
 from implementations.settings import Settings
 from implementations.tasks.derivatives import loss_and_gradient
-from implementations.tasks.geometry import START_SPREAD, start_points
+from implementations.tasks.geometry import START_SPREAD
 from implementations.tasks.problem import Problem
+from implementations.tasks.starts import starts
 from implementations.tuning import Tuned, ladder, pilot_seed
 
 #: The budget: so many passes over the data by every chain, and on few data so many evaluations in all.
@@ -166,7 +167,7 @@ class Pilot:
     def variances(self) -> np.ndarray:
         """Of the outputs that are followed, under the Gaussian at the mode."""
         weight = self.settings.target_weight(self.problem.num_points)
-        draws = start_points(self.problem, weight, NUM_GAUSSIAN, self.seed, spread=1.0)
+        draws = starts(self.problem, weight, NUM_GAUSSIAN, self.seed, spread=1.0)
         return outputs(self.problem, draws).var(axis=0)
 
     def rungs(self, default: float, maximum: float, budget: int) -> list[Rung]:
@@ -252,7 +253,7 @@ class Pilot:
     def _started(self, sampler: Sampler, spread: float = 1.0) -> Any:
         """A carry of chains that begin as wide as the target: pilots are too short to forget a wider start."""
         weight, chains = self.settings.target_weight(self.problem.num_points), self.settings.chains
-        carry = sampler.start(start_points(self.problem, weight, chains, self.seed, spread), self.seed)
+        carry = sampler.start(starts(self.problem, weight, chains, self.seed, spread), self.seed)
         started, cpu_started = time.perf_counter(), time.process_time()
         sampler.compile(carry)
         self.compile_seconds += time.perf_counter() - started

@@ -30,7 +30,7 @@ def find_mode(problem: Problem, weight: float, progress: bool = False) -> np.nda
     assert problem.is_linear, "several layers have many modes"
     start = time.perf_counter()
     parameters = problem.map.astype(np.float64)
-    value, gradient = _target(problem, parameters, weight)
+    value, gradient = target_and_gradient(problem, parameters, weight)
     for number in range(1, MAX_STEPS + 1):
         step = _model_mode(problem, parameters, gradient, weight) - parameters
         # In a sum over millions of points rounding can hide the last fall of U_w; halving the step does not help then,
@@ -38,7 +38,7 @@ def find_mode(problem: Problem, weight: float, progress: bool = False) -> np.nda
         rounding = 16 * np.finfo(float).eps * abs(value) if problem.num_points > CHUNK else 0.0
         for _ in range(50):
             proposed = parameters + step
-            proposed_value, proposed_gradient = _target(problem, proposed, weight)
+            proposed_value, proposed_gradient = target_and_gradient(problem, proposed, weight)
             if proposed_value <= value + rounding:
                 break
             step /= 2
@@ -81,7 +81,7 @@ def _model_mode(problem: Problem, parameters: np.ndarray, gradient: np.ndarray, 
     return inverse_root.T @ inverse_root @ (slope - dual)
 
 
-def _target(problem: Problem, parameters: np.ndarray, weight: float) -> tuple[float, np.ndarray]:
+def target_and_gradient(problem: Problem, parameters: np.ndarray, weight: float) -> tuple[float, np.ndarray]:
     """U_w(theta), up to a constant, and the gradient of its loss."""
     if problem.prior == "laplace":
         prior = np.abs(parameters).sum() / problem.prior_scale
