@@ -33,7 +33,7 @@ from reports.page_tables import (
     runs_table,
     winners_table,
 )
-from reports.style import on_dark
+from reports.style import on_dark, shape_of
 from reports.types import (
     IN_PART,
     INCONCLUSIVE,
@@ -245,12 +245,16 @@ def _drawing(figure: FigureResult, prefix: str, anchors: Mapping[str, str]) -> s
 
 
 def _colours(study: StudyResults, figures: Sequence[FigureResult]) -> str:
-    """Of methods, and of all drawings in the dark."""
+    """Of methods, with their shapes, and of all drawings in the dark."""
     methods = {name: facts_of(name).colour for name in in_order(study.summary["method"])}
+    shapes = {name: shape_of(name).clip for name in methods}
     used = sorted({colour for figure in figures if figure.png for colour in colours_of(figure.svg + figure.narrow)})
     return "".join(
         [
-            *(f".method-{name} {{ --method: {colour}; }}\n" for name, colour in methods.items()),
+            *(
+                f".method-{name} {{ --method: {colour}; --shape: {shapes[name]}; }}\n"
+                for name, colour in methods.items()
+            ),
             "@media screen and (prefers-color-scheme: dark) {\n",
             *(f".method-{name} {{ --method: {on_dark(colour)}; }}\n" for name, colour in methods.items()),
             *(
