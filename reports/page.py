@@ -33,7 +33,7 @@ from reports.page_tables import (
     runs_table,
     winners_table,
 )
-from reports.style import on_dark
+from reports.style import on_dark, shape_of
 from reports.types import (
     IN_PART,
     INCONCLUSIVE,
@@ -54,6 +54,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 SURPRISES = (NOT_REPRODUCED, IN_PART, PREMISE_NOT_MET, INCONCLUSIVE, REPRODUCED, NOT_ASKED)
 #: Of the bottom line, below a title that is the first of the findings.
 NUM_SENTENCES = 3
+#: Claims whose statements all have room on the first screen.
+FEW_CLAIMS = 6
 #: Words of a reason that a reader takes in without a fold.
 MAX_REASON = 60
 SENTENCE_END, INTERVAL = re.compile(r"(?<=\.) (?=[^\W\d])"), re.compile(r"\[.*\]")
@@ -145,7 +147,8 @@ def page(
             for outcome in SURPRISES
             if any(claim.verdict.outcome == outcome for claim in claims)
         },
-        surprising=(NOT_REPRODUCED, IN_PART),
+        # Numbers alone say nothing: the statements too, of all where they are few, of surprises always.
+        spelled_out=SURPRISES[:-1] if len(asked) <= FEW_CLAIMS else SURPRISES[:2],
         family={result.claim.id: family_text(result, len(claims)) for result in claims},
         failures=failures,
         statuses=study.summary["status"].value_counts().to_dict(),
@@ -245,12 +248,16 @@ def _drawing(figure: FigureResult, prefix: str, anchors: Mapping[str, str]) -> s
 
 
 def _colours(study: StudyResults, figures: Sequence[FigureResult]) -> str:
-    """Of methods, and of all drawings in the dark."""
+    """Of methods, with their shapes, and of all drawings in the dark."""
     methods = {name: facts_of(name).colour for name in in_order(study.summary["method"])}
+    shapes = {name: shape_of(name).clip for name in methods}
     used = sorted({colour for figure in figures if figure.png for colour in colours_of(figure.svg + figure.narrow)})
     return "".join(
         [
-            *(f".method-{name} {{ --method: {colour}; }}\n" for name, colour in methods.items()),
+            *(
+                f".method-{name} {{ --method: {colour}; --shape: {shapes[name]}; }}\n"
+                for name, colour in methods.items()
+            ),
             "@media screen and (prefers-color-scheme: dark) {\n",
             *(f".method-{name} {{ --method: {on_dark(colour)}; }}\n" for name, colour in methods.items()),
             *(

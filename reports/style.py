@@ -1,9 +1,12 @@
-"""How figures look: one colour per method everywhere, labels that a reader knows, and the theme of all figures."""
+"""How figures look: one colour and shape per method everywhere, labels that readers know, the theme of all figures."""
 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import NamedTuple
+
+from records.methods import facts_of
 
 #: Inches. On a page 700 pixels wide, or on a phone, text of 8 points is then 10 pixels high.
 WIDTH, NARROW = 8.0, 4.2
@@ -26,6 +29,53 @@ LABELS = {
     "num_points": "N, training points",
     "chains": "chains, side by side",
 }
+
+
+class Shape(NamedTuple):
+    """What a mark looks like: in a figure, and beside a name in a table."""
+
+    #: As matplotlib calls it.
+    marker: str
+    #: As a style sheet cuts it out of a square.
+    clip: str
+
+
+def _polygon(corners: str) -> str:
+    """From corners in per cent: ``50 0, 100 100, 0 100``."""
+    return "polygon(" + ", ".join(" ".join(f"{number}%" for number in one.split()) for one in corners.split(",")) + ")"
+
+
+CIRCLE = Shape("o", "circle()")
+#: By rule of acceptance, which is what tells families of methods apart.
+SHAPES = {
+    "exact": Shape("s", "inset(6%)"),
+    "penalty": CIRCLE,
+    "penalty_corrected": CIRCLE,
+    "always": Shape("^", _polygon("50 0, 100 100, 0 100")),
+    "naive": Shape("X", _polygon("25 0, 50 25, 75 0, 100 25, 75 50, 100 75, 75 100, 50 75, 25 100, 0 75, 25 50, 0 25")),
+    "sequential": Shape("D", _polygon("50 0, 100 50, 50 100, 0 50")),
+    "poisson": Shape(
+        "P", _polygon("33 0, 67 0, 67 33, 100 33, 100 67, 67 67, 67 100, 33 100, 33 67, 0 67, 0 33, 33 33")
+    ),
+    "barker": Shape("d", _polygon("50 0, 80 50, 50 100, 20 50")),
+    "pseudo-marginal": Shape("*", _polygon("50 0, 61 35, 98 35, 68 57, 79 91, 50 70, 21 91, 32 57, 2 35, 39 35")),
+}
+#: A test of its own: everything else, and most methods of users.
+OWN_TEST = Shape("p", _polygon("50 0, 100 38, 81 100, 19 100, 0 38"))
+#: Without a test, but on all data.
+UNTESTED_ON_ALL = Shape("v", _polygon("0 0, 100 0, 50 100"))
+
+
+def shape_of(method: str) -> Shape:
+    facts = facts_of(method)
+    if facts.always_accepts and not facts.is_minibatch:
+        return UNTESTED_ON_ALL
+    return SHAPES.get(facts.acceptance, OWN_TEST)
+
+
+def look_of(method: str) -> tuple[str, str]:
+    """Its colour and its marker, the same in every figure."""
+    return facts_of(method).colour, shape_of(method).marker
 
 
 #: Paper and ink of a page in the dark, as in ``templates/style.css``.

@@ -50,5 +50,5 @@ CARD = Card(
     needs=frozenset({"rows", "anchor", "bounds"}),
     is_compiled=False,
     accepts="sequential",
-    colour="#80611a",
+    colour="#4d3300",
 )

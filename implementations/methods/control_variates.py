@@ -123,6 +123,6 @@ ROWS = (
         condition="the target is no Gaussian",
         own_settings=(crank_nicolson_setting(0.5), WEIGHT),
         needs=frozenset({"anchor"}),
-        colour="#b8860b",
+        colour="#a0522d",
     ),
 )

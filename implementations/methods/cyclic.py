@@ -31,5 +31,5 @@ _SGLD = next(card for card in paper.ROWS if card.name == "sgld")
 
 ROWS = (
     cyclic(_SGLD, "csgld", "cyclic SGLD", "#e7298a"),
-    cyclic(sghmc.CARD, "csghmc", "cyclic SGHMC", "#c9bc1f"),
+    cyclic(sghmc.CARD, "csghmc", "cyclic SGHMC", "#5c5a00"),
 )

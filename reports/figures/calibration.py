@@ -1,7 +1,7 @@
 """Is n a knob for calibration? The signed confidence gap against the weight of the target."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import ndtr
@@ -16,8 +16,8 @@ from records.setting import Setting, full_data, nearest, of_usual_size
 from records.study import StudyResults
 from reports import calibrate
 from reports.figures.captions import runs_of, trend, unconverged_lines
-from reports.figures.marks import MARKERS, draw_series, handle, hollow_handles, legend, panels
-from reports.style import EXACT, LABELS
+from reports.figures.marks import draw_series, handle, hollow_handles, legend, panels
+from reports.style import EXACT, LABELS, look_of
 from reports.types import Drawing, NothingToShow
 
 #: Weights that the exact curve is drawn through.
@@ -52,7 +52,7 @@ def draw_calibration(results: StudyResults) -> Drawing:
             # Side by side, as marks at one weight would hide each other.
             shift = (weights[-1] / weights[0]) ** (DODGE * (number - (len(families) - 1) / 2))
             place = functools.partial(_place, shift)
-            draw_series(axes, family, place, "confidence_gap", facts_of(method).colour, _marker(method, shown))
+            draw_series(axes, family, place, "confidence_gap", *look_of(method))
         axes.axhline(0, color="black", linewidth=1)
         best = _chosen(results, variant)
         if best is not None:
@@ -65,7 +65,7 @@ def draw_calibration(results: StudyResults) -> Drawing:
     used = [setting for families in shown.values() for family in families.values() for setting in family]
     methods = in_order(method for families in shown.values() for method in families)
     handles = [
-        *(handle(method_name(method), facts_of(method).colour, _marker(method, shown)) for method in methods),
+        *(handle(method_name(method), *look_of(method)) for method in methods),
         handle("exact, closed form", EXACT, marker="", linestyle="--"),
         handle("n chosen for PBNN", facts_of("pbnn").colour, marker="", linestyle=":"),
         *hollow_handles(used),
@@ -78,12 +78,6 @@ def draw_calibration(results: StudyResults) -> Drawing:
     way = trend((family for families in shown.values() for family in families.values() if len(family) > 1), COLUMN)
     title = "The smaller the weight of the data, the less confident the answer" if way == "rises" else ""
     return Drawing(figure, caption, runs_of(used), title, (*filter(None, sentences), *unconverged_lines(used)))
-
-
-def _marker(method: str, shown: Mapping[str, Families]) -> str:
-    """A shape for each method, beside its colour."""
-    methods = in_order(name for families in shown.values() for name in families)
-    return MARKERS[methods.index(method) % len(MARKERS)]
 
 
 def _families(results: StudyResults, variant: str) -> Families:

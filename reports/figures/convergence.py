@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from records.display import method_name
-from records.methods import facts_of, in_order
+from records.methods import in_order
 from records.setting import MAX_R_HAT, MIN_ESS
 from records.study import StudyResults
 from reports.figures.marks import SMALL, blank, legend, panels, wrapped
-from reports.style import is_narrow
+from reports.style import is_narrow, look_of
 from reports.types import Drawing, NothingToShow
 
 #: What a run can come to, worst last, with its colour.
@@ -67,10 +67,11 @@ def _draw_r_hat(axes: Axes, rows: pd.DataFrame, methods: list[str], excess: pd.S
         own = rows[rows["method"] == method]
         # Spread over the height of the row, in the order of the runs, so that marks do not hide each other.
         heights = place + np.linspace(-0.3, 0.3, len(own)) if len(own) > 1 else np.array([float(place)])
-        for flag, face in ((True, facts_of(method).colour), (False, "white")):
+        colour, marker = look_of(method)
+        for flag, face in ((True, colour), (False, "white")):
             is_shown = (flags[own.index] == flag).to_numpy(dtype=bool)
             places = excess[own.index].to_numpy()[is_shown], heights[is_shown]
-            axes.plot(*places, "o", markersize=3.5, color=facts_of(method).colour, markerfacecolor=face)
+            axes.plot(*places, marker, markersize=3.5, color=colour, markerfacecolor=face)
     axes.axvline(MAX_R_HAT - 1, color="black", linestyle="--", linewidth=1)
     axes.set_xscale("log")
     axes.set_yticks(range(len(methods)), [wrapped(method_name(method), 30, 14) for method in methods])

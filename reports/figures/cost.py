@@ -2,27 +2,29 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.typing import LineStyleType
 
 from records.display import format_name, format_number, method_name
 from records.methods import facts_of, in_order
 from records.setting import Setting, of_usual_size, one_backend
 from records.study import StudyResults
 from reports.figures.captions import SAME_WIDTH, listed, runs_of, unconverged_lines
-from reports.figures.marks import LINE_STYLES, MARKERS, handle, hollow_handles, legend, panels, whole_decades
-from reports.style import EXACT, LABELS
+from reports.figures.marks import LINE_STYLES, SMALL, handle, hollow_handles, legend, panels, whole_decades
+from reports.style import EXACT, LABELS, is_narrow, look_of
 from reports.types import Drawing, Mark, NothingToShow
 
 #: Entries of a legend that would keep a reader from the picture.
 MANY = 16
-#: Marker and frontier of a target: the posterior of all data, or a tempered one. They are different questions.
-TARGETS: dict[str, tuple[str, LineStyleType]] = {"w = N": ("o", "-"), "w < N": ("s", "--")}
+#: An arrow ends about here: its bound over this.
+ARROW = 2.0
+#: The posterior of all data, or a tempered one: different questions, and so each has a panel.
+TARGETS = ("w = N", "w < N")
 
 
 # Bias against the price of an effective draw
@@ -92,39 +94,62 @@ def _draw_bias(results: StudyResults, price: str, unit: str) -> Drawing:
 
 
 def bias_panels(offers: Mapping[str, Sequence[Offer]], unit: str) -> tuple[Figure, list[str]]:
-    """One panel per variant with the frontier of each kind of target, and who is on each frontier."""
-    figure, all_axes = panels(len(offers), height=2.9)
+    """One panel per variant and kind of target with its frontier, and who is on each frontier."""
+    parts = _by_target(offers)
+    figure, all_axes = panels(len(parts), height=2.9)
     sentences = []
     numbers = count()
-    for axes, (variant, part) in zip(all_axes, offers.items(), strict=True):
-        for offer in part:
-            _draw_offer(axes, offer, _gid(next(numbers)))
-        for target, (_, linestyle) in TARGETS.items():
-            best = frontier([offer for offer in part if offer.target == target and offer.setting.is_converged])
-            steps = [one.price for one in best], [one.bias for one in best]
-            axes.plot(*steps, drawstyle="steps-post", color=EXACT, linestyle=linestyle, linewidth=1.2, zorder=1)
-            names = ", ".join(dict.fromkeys(method_name(one.setting["method"]) for one in best))
-            sentences += [f"{variant}, {target}: {names}"] if best else []
+    for axes, ((variant, target), part) in zip(all_axes, parts.items(), strict=True):
+        _draw_offers(axes, part, numbers)
+        best = frontier([offer for offer in part if offer.setting.is_converged])
+        steps = [one.price or axes.get_xlim()[0] for one in best], [one.bias for one in best]
+        axes.plot(*steps, drawstyle="steps-post", color=EXACT, linewidth=1.2, zorder=1)
+        names = ", ".join(dict.fromkeys(method_name(one.setting["method"]) for one in best))
+        sentences += [f"{variant}, {target}: {names}"] if best else []
         size = part[0].setting["num_points"]
-        axes.set(xscale="log", yscale="log", title=variant.replace(f"-points{size}", f", N = {size:,}"))
-        # Below, room for the arrows.
-        axes.margins(x=0.12, y=0.25)
-        for name in ("x", "y"):
-            whole_decades(axes, name)
-    figure.supxlabel(f"{unit}, for an effective draw", fontsize=10)
-    everything = [offer for part in offers.values() for offer in part]
-    figure.supylabel(LABELS[everything[0].column], fontsize=10)
+        axes.set_title(f"{variant.replace(f'-points{size}', f', N = {size:,}')}, {target}")
+    everything = [offer for part in parts.values() for offer in part]
+    # Not labels of the whole figure, which would stand where the legend does, or beside it.
+    columns = 1 if is_narrow() else 2
+    for axes in all_axes[-columns:]:
+        axes.set_xlabel(f"{unit},\nfor an effective draw", fontsize=SMALL)
+    for axes in all_axes[::columns]:
+        axes.set_ylabel(LABELS[everything[0].column].replace(", ", ",\n"), fontsize=SMALL)
     used = [offer.setting for offer in everything]
-    methods = in_order(setting["method"] for setting in used)
-    handles = [handle(method_name(method), facts_of(method).colour, linestyle="") for method in methods]
-    targets = {offer.target for offer in everything}
-    handles += [
-        handle(f"target {name}, and its frontier", EXACT, *look) for name, look in TARGETS.items() if name in targets
+    free = {offer.setting["method"] for offer in everything if not offer.price}
+    handles = [
+        handle(method_name(method) + (" (0: left edge)" if method in free else ""), *look_of(method), "")
+        for method in in_order(setting["method"] for setting in used)
     ]
-    handles += hollow_handles(used)
+    handles += [handle("frontier", EXACT, ""), *hollow_handles(used)]
     # What all methods are called comes after what they do.
     legend(figure, handles, is_below=len(handles) > MANY)
     return figure, sentences
+
+
+def _by_target(offers: Mapping[str, Sequence[Offer]]) -> dict[tuple[str, str], list[Offer]]:
+    """What each panel shows, by variant and kind of target."""
+    found: dict[tuple[str, str], list[Offer]] = {}
+    for variant, part in offers.items():
+        for target in TARGETS:
+            if own := [offer for offer in part if offer.target == target]:
+                found[variant, target] = own
+    return found
+
+
+def _draw_offers(axes: Axes, offers: Sequence[Offer], numbers: Iterator[int]) -> None:
+    """Draws that cost nothing, for which a logarithmic axis has no place, stand on its left edge."""
+    axes.set(xscale="log", yscale="log")
+    cheapest = min((offer.price for offer in offers if offer.price), default=1.0)
+    places = [(offer.price or cheapest, offer.bias) for offer in offers]
+    # Below a bound, room for its arrow.
+    axes.update_datalim([*places, *((price, bias / ARROW) for price, bias in places)])
+    axes.margins(0.12)
+    axes.autoscale_view()
+    for name in ("x", "y"):
+        whole_decades(axes, name)
+    for offer in offers:
+        _draw_offer(axes, offer, offer.price or axes.get_xlim()[0], _gid(next(numbers)))
 
 
 def _message(parts: Iterable[Sequence[Offer]], unit: str) -> str:
@@ -149,7 +174,8 @@ def _message(parts: Iterable[Sequence[Offer]], unit: str) -> str:
 
 def marks_of(offers: Mapping[str, Sequence[Offer]], unit: str) -> dict[str, Mark]:
     """What each mark of ``bias_panels`` stands for."""
-    return {_gid(number): _mark(offer, unit) for number, offer in enumerate(chain.from_iterable(offers.values()))}
+    drawn = chain.from_iterable(_by_target(offers).values())
+    return {_gid(number): _mark(offer, unit) for number, offer in enumerate(drawn)}
 
 
 def _gid(number: int) -> str:
@@ -168,17 +194,14 @@ def _mark(offer: Offer, unit: str) -> Mark:
     return Mark("; ".join(parts), setting.runs[0])
 
 
-def _draw_offer(axes: Axes, offer: Offer, gid: str) -> None:
-    colour = facts_of(offer.setting["method"]).colour
-    marker, _ = TARGETS[offer.target]
-    face = colour if offer.setting.is_converged else "white"
-    axes.plot(
-        [offer.price], [offer.bias], marker=marker, color=colour, markerfacecolor=face, linestyle="", zorder=3, gid=gid
-    )
+def _draw_offer(axes: Axes, offer: Offer, price: float, gid: str) -> None:
+    colour, marker = look_of(offer.setting["method"])
+    style: dict[str, Any] = {"markerfacecolor": colour if offer.setting.is_converged else "white", "clip_on": False}
+    axes.plot([price], [offer.bias], marker=marker, color=colour, linestyle="", zorder=3, gid=gid, **style)
     if not offer.is_resolved:
         # The tail is at the mark; the text, which there is none of, would be at the head.
         arrow = {"arrowstyle": "<|-", "color": colour, "linewidth": 1, "shrinkA": 0, "shrinkB": 0}
-        axes.annotate("", (offer.price, offer.bias), (0, -13), textcoords="offset points", arrowprops=arrow)
+        axes.annotate("", (price, offer.bias), (0, -13), textcoords="offset points", arrowprops=arrow)
 
 
 def frontier(offers: Sequence[Offer]) -> list[Offer]:
@@ -212,8 +235,8 @@ def draw_step_cost(results: StudyResults) -> Drawing:
     handles, numbers = [], []
     growths: dict[str, str] = {}
     for family in grown:
-        look = backends.index(family[0]["backend"])
-        style = facts_of(family[0]["method"]).colour, MARKERS[look], LINE_STYLES[look]
+        stroke = LINE_STYLES[backends.index(family[0]["backend"])]
+        colour, marker = look_of(family[0]["method"])
         times = [setting.estimate("step_microseconds") for setting in family]
         sizes = [int(setting["num_points"]) for setting in family]
         name = format_name(family[0], "step_size", "preconditioner")
@@ -224,11 +247,11 @@ def draw_step_cost(results: StudyResults) -> Drawing:
         )
         if family not in shown.values():
             continue
-        axes.plot(sizes, [time.mean or math.nan for time in times], color=style[0], marker=style[1], linestyle=style[2])
+        axes.plot(sizes, [time.mean or math.nan for time in times], color=colour, marker=marker, linestyle=stroke)
         for size, time in zip(sizes, times, strict=True):
             if time.low is not None and time.high is not None:
-                axes.plot([size, size], [time.low, time.high], color=style[0], linewidth=1.2, alpha=0.6)
-        handles.append(handle(f"{name}, {family[0]['backend']}", *style))
+                axes.plot([size, size], [time.low, time.high], color=colour, linewidth=1.2, alpha=0.6)
+        handles.append(handle(f"{name}, {family[0]['backend']}", colour, marker, stroke))
         growths.setdefault(family[0]["method"], format_number(last / first, 2))
     used = [setting for family in grown for setting in family]
     _draw_slope(axes, used)

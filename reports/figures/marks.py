@@ -14,11 +14,10 @@ from matplotlib.typing import LineStyleType
 
 from metrics.seeds import Estimate
 from records.display import format_given, format_name, format_setting, format_value
-from records.methods import facts_of
 from records.setting import Setting
-from reports.style import EXACT, LABELS, is_narrow, page_width
+from reports.style import EXACT, LABELS, is_narrow, look_of, page_width
 
-#: One for each of the tasks or backends of a figure.
+#: One for each of the tasks, or other things that are no methods, of a figure.
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 LINE_STYLES: tuple[LineStyleType, ...] = ("-", "--", ":", "-.")
 #: Two numbers on an axis collide below this share of its length.
@@ -101,13 +100,12 @@ def draw_series(
 
 
 def draw_sweeps(axes: Axes, families: Sequence[Sequence[Setting]], axis: str, column: str) -> list[Line2D]:
-    """One line per family of ``sweeps``: colours show methods, markers tasks; returns an entry of a legend for each."""
-    variants = list(dict.fromkeys(family[0]["variant"] for family in families))
+    """One line per family of ``sweeps``, of one method in different strokes; returns a legend's entry for each."""
     looks: list[tuple[str, str]] = []
     handles = []
     for family in families:
         first = family[0]
-        look = facts_of(first["method"]).colour, MARKERS[variants.index(first["variant"]) % len(MARKERS)]
+        look = look_of(first["method"])
         linestyle = LINE_STYLES[looks.count(look) % len(LINE_STYLES)]
         looks.append(look)
         draw_series(axes, family, lambda setting: float(setting[axis]), column, *look, linestyle)

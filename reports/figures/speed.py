@@ -16,11 +16,11 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.typing import LineStyleType
 
 from implementations.backends import BACKENDS
-from records.methods import facts_of, in_order
+from records.methods import in_order
 from reports.benchmarks import Benchmarks, Row, is_met, ratio_text
 from reports.figures.backends import LOOKS
 from reports.figures.marks import blank, handle, legend, log_ticks, panels, say, wrapped
-from reports.style import EXACT, LABELS, is_narrow
+from reports.style import EXACT, LABELS, is_narrow, look_of
 from reports.types import Drawing, NothingToShow
 
 #: A performance target, in a colour that is no method's and no library's.
@@ -281,7 +281,7 @@ def _draw_points(axes: Axes, growths: dict[str, Growth]) -> None:
 
 
 def _growth_look(method: str) -> tuple[str, str, LineStyleType]:
-    return (EXACT, "x", "--") if method == ROWS else (facts_of(method).colour, "o", "-")
+    return (EXACT, "x", "--") if method == ROWS else (*look_of(method), "-")
 
 
 def _sizes(methods: Collection[str]) -> list[float]:
@@ -300,7 +300,7 @@ def _draw_memory(axes: Axes, rows: Sequence[Row]) -> None:
     methods = _methods(rows)
     for method, size in zip(methods, _sizes(methods), strict=True):
         used = sorted((row["num_points"], row["other_mb"]) for row in rows if row["method"] == method)
-        axes.plot(*zip(*used, strict=True), color=_growth_look(method)[0], marker="o", markersize=size)
+        axes.plot(*zip(*used, strict=True), color=look_of(method)[0], marker=look_of(method)[1], markersize=size)
     axes.set(xscale="log", yscale="log", xlabel=LABELS["num_points"], ylabel="MB: the data (dotted), and the rest")
 
 

@@ -16,7 +16,7 @@ from reports.evidence import CONTROLLED, by_size
 from reports.figures.captions import runs_of
 from reports.figures.cost import bias_panels, marks_of, offers_of
 from reports.figures.marks import MARKERS, draw_mark, draw_series, handle, hollow_handles, legend, panels
-from reports.style import EXACT, LABELS
+from reports.style import EXACT, LABELS, look_of
 from reports.types import Drawing, NothingToShow
 
 #: Settings of the regime map are of one method on one task, and differ in M and in the step.
@@ -59,7 +59,7 @@ def draw_cost_of_a_draw(results: StudyResults) -> Drawing:
             title = f"From N = {smallest:,} to {largest:,} an effective draw costs × {max(growths):.2g} at most"
     caption = (
         "The price of an effective draw of the slowest prediction at w = N, without warm-up; means over seeds, 95 % "
-        f"intervals. Round: mini-batches; square: all data. {_largest_gap(families)}"
+        f"intervals. Broken lines: all data. {_largest_gap(families)}"
     )
     return Drawing(figure, caption, runs_of(used), title)
 
@@ -77,8 +77,8 @@ def _growth(family: Sequence[Setting]) -> float:
 
 
 def _look(setting: Setting) -> tuple[str, str, LineStyleType]:
-    facts = facts_of(setting["method"])
-    return (facts.colour, "o", "-") if facts.is_minibatch else (facts.colour, "s", "--")
+    """Broken lines are of methods that read all data."""
+    return *look_of(setting["method"]), "-" if facts_of(setting["method"]).is_minibatch else "--"
 
 
 def _largest_gap(families: Sequence[Sequence[Setting]]) -> str:

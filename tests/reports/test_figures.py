@@ -24,7 +24,7 @@ from reports.figures import FIGURES
 from reports.figures.calibration import exact_gaps
 from reports.figures.cost import Offer, frontier
 from reports.figures.paper_reliability import mean_reliability
-from reports.style import LABELS, theme
+from reports.style import LABELS, look_of, theme
 from reports.types import MAX_WORDS, NothingToShow
 from tests.reports.pictures import flaws
 
@@ -37,6 +37,7 @@ DEFAULTS = {
     "naive": {"weight": "data", "num_batches": 1},
     "pbnn": {"weight": "batch", "variance": "batches", "num_batches": 5},
     "sgld": {"weight": "batch"},
+    "laplace": {"weight": "data"},
 }
 NUM_POINTS = {"linear": 40, "regression": 60, "digits": 1200}
 #: Metrics of a run where a test says nothing else.
@@ -507,18 +508,48 @@ def test_bias_is_drawn_against_the_price_of_an_effective_draw():
             run("linear", "mala", likelihood_evaluations=9000, sliced_w2=0.2),
         ]
     )
-    axes = draw("bias_evaluations", results).figure.axes[0]
-    assert np.allclose(marks(axes, facts_of("pbnn").colour), [(4, 0.3)])
-    assert np.allclose(marks(axes, facts_of("full_mh").colour), [(8, 0.1)])
+    full, tempered = draw("bias_evaluations", results).figure.axes
+    assert [axes.get_title() for axes in (full, tempered)] == ["linear, w = N", "linear, w < N"]
+    assert np.allclose(marks(tempered, facts_of("pbnn").colour), [(4, 0.3)])
+    assert np.allclose(marks(full, facts_of("full_mh").colour), [(8, 0.1)])
     assert np.allclose(marks(draw("bias_seconds", results).figure.axes[0], facts_of("full_mh").colour), [(0.25, 0.1)])
     assert "w = N: full-data MH." in numbers(draw("bias_evaluations", results)), "mala is beaten in both"
 
 
 def test_a_task_at_another_size_has_no_panel_beside_the_task_itself():
     sizes = [run("linear", "full_mh", num_points=size, sliced_w2=0.1) for size in (100, 10_000)]
-    assert [axes.get_title() for axes in draw("bias_evaluations", study(sizes)).figure.axes] == ["linear, N = 100"]
+    both = draw("bias_evaluations", study(sizes)).figure.axes
+    assert [axes.get_title() for axes in both] == ["linear, N = 100, w = N"]
     alone = draw("bias_evaluations", study(sizes[1:])).figure.axes
-    assert [axes.get_title() for axes in alone] == ["linear, N = 10,000"]
+    assert [axes.get_title() for axes in alone] == ["linear, N = 10,000, w = N"]
+
+
+def test_draws_that_cost_nothing_stand_on_the_left_edge_of_the_bias_cost_picture():
+    results = study(
+        [
+            run("linear", "laplace", likelihood_evaluations=0, gradient_evaluations=0, sliced_w2=0.4),
+            run("linear", "full_mh", likelihood_evaluations=8000, sliced_w2=0.1),
+        ]
+    )
+    figure = draw("bias_evaluations", results).figure
+    (axes,) = figure.axes
+    assert np.allclose(marks(axes, facts_of("laplace").colour), [(axes.get_xlim()[0], 0.4)])
+    assert "Laplace (0: left edge)" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_a_method_has_the_same_colour_and_shape_in_every_figure():
+    results = study(
+        [
+            run("linear", method, num_points=size, likelihood_evaluations=cost, sliced_w2=0.2)
+            for method, cost in (("full_mh", 8000), ("pbnn", 3000), ("sgld", 1000), ("naive", 500))
+            for size in (100, 10_000)
+        ]
+    )
+    for name in ("bias_evaluations", "bias_seconds", "convergence", "step_cost"):
+        for axes in draw(name, results).figure.axes:
+            for line in axes.lines:
+                if line.get_marker() not in ("None", "", None):
+                    assert (line.get_color(), line.get_marker()) in map(look_of, results.summary["method"]), name
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=8))

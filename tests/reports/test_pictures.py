@@ -1,6 +1,6 @@
 """Figures are legible as pictures, at the size and with the names of the published study and of the next."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
@@ -13,11 +13,11 @@ from records.methods import facts_of
 from records.setting import sweeps
 from records.study import StudyResults
 from reports.benchmarks import KEPT, load
-from reports.figures import FIGURES, SPEED_FIGURES
+from reports.figures import FIGURES, RIVALS_FIGURES, SPEED_FIGURES, TALL_FIGURES
 from reports.figures.marks import few, spread
 from reports.figures.speed import draw_overview
 from reports.publish import PUBLISHED
-from reports.style import DARK_INK, DARK_PAPER, MIN_CONTRAST, NARROW, WIDTH, contrast, on_dark, theme
+from reports.style import DARK_INK, DARK_PAPER, MIN_CONTRAST, NARROW, SHAPES, WIDTH, contrast, look_of, on_dark, theme
 from reports.types import MAX_WORDS
 from tests.reports.pictures import flaws
 from tests.reports.studies import planned, row, study_of
@@ -26,6 +26,8 @@ from tests.reports.studies import planned, row, study_of
 OF_THE_SUMMARY = {
     spec.name: spec for spec in FIGURES if not spec.name.startswith("figure") and spec.name != "calibration"
 }
+#: Of two colours of one shape: the differences of red, green and blue together, each from 0 to 255.
+MIN_DISTANCE = 60
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +57,35 @@ def test_a_figure_is_legible_with_every_setting_that_the_study_file_asks_for_now
         assert flaws(drawing.figure) == []
     assert len(drawing.caption.split()) <= MAX_WORDS
     assert drawing.figure.get_figwidth() <= width
+
+
+@pytest.mark.parametrize("width", [WIDTH, NARROW], ids=["wide", "phone"])
+@pytest.mark.parametrize(
+    ("study", "spec"),
+    [("rivals", RIVALS_FIGURES[0]), *(("tall", spec) for spec in TALL_FIGURES[:3])],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_a_figure_of_the_other_published_studies_is_legible(study, spec, width):
+    results = StudyResults.load(PUBLISHED / study)
+    with theme(width):
+        drawing = spec.draw(results)
+        assert flaws(drawing.figure) == []
+    assert len(drawing.caption.split()) <= MAX_WORDS
+
+
+def test_methods_of_one_shape_differ_in_colour_and_every_rule_of_acceptance_has_a_shape():
+    looks = {name: look_of(name) for name in METHODS}
+    for one, other in combinations(looks, 2):
+        assert looks[one] != looks[other], (one, other)
+        if looks[one][1] == looks[other][1]:
+            distance = sum(abs(a - b) for a, b in zip(*(map(_rgb, (looks[one][0], looks[other][0]))), strict=True))
+            assert distance >= MIN_DISTANCE, f"{one} and {other} look alike"
+    assert {card.acceptance for card in METHODS.values()} - {"own"} <= SHAPES.keys()
+    assert {looks[name][1] for name in ("full_mh", "pbnn", "sgld", "naive")} == {"s", "o", "^", "X"}
+
+
+def _rgb(colour: str) -> tuple[int, ...]:
+    return tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
 
 
 @pytest.mark.parametrize("width", [WIDTH, NARROW], ids=["wide", "phone"])
@@ -148,8 +179,7 @@ def test_in_the_dark_every_method_can_be_seen_and_ink_and_paper_change_places():
     assert contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
     for name in METHODS:
         colour = on_dark(facts_of(name).colour)
-        rgb = tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
-        assert contrast(rgb, DARK_PAPER) >= MIN_CONTRAST, name
+        assert contrast(_rgb(colour), DARK_PAPER) >= MIN_CONTRAST, name
 
 
 @given(st.lists(st.tuples(st.floats(-0.2, 1.2), st.floats(0.05, 0.2)), min_size=1, max_size=4))

@@ -177,7 +177,8 @@ def test_claims_json_has_what_a_verdict_rests_on(out):
 
 
 def test_the_page_says_what_held_who_won_what_is_missing_and_what_failed(page):
-    assert "1 not reproduced 2 2. Statement 2. 2 inconclusive 3 4 1 reproduced 1" in page.text
+    held = "2 inconclusive 3 4 3. Statement 3. 4. Statement 4. 1 reproduced 1 1. Statement 1."
+    assert f"1 not reproduced 2 2. Statement 2. {held}" in page.text
     assert "Of 14 runs, 10 ended well and 9 of these converged" in page.text
     assert "1 skipped, 1 diverged, 1 failed, 1 missing" in page.text
     for reason in ("no CUDA device", "chain 0 became non-finite", "MemoryError: no", "not run yet"):
@@ -244,6 +245,18 @@ def test_the_first_screen_has_the_first_figure_and_the_verdicts_with_surprises_f
     assert re.findall(r'<a href="#claim-(\d)"', summary) == ["3", "2", "1"]
     # Where the numbers come from is read last.
     assert source.index('class="origin"') > source.index('id="reproduce"')
+
+
+@pytest.mark.parametrize(("num_held", "is_spelled_out"), [(2, True), (20, False)])
+def test_the_first_screen_says_what_held_where_there_is_room_and_always_what_did_not(
+    tmp_path, num_held, is_spelled_out
+):
+    claims = [*(claim(number) for number in range(1, 1 + num_held)), claim(99, outcome=NOT_REPRODUCED)]
+    render(study_of([row("full_mh")]), tmp_path, [], claims, NO_BENCHMARKS)
+    source = (tmp_path / "report.html").read_text(encoding="utf-8")
+    strip = source[source.index('class="strip"') : source.index('class="tally"')]
+    assert "<li>99. " in strip
+    assert ("<li>1. " in strip) == is_spelled_out
 
 
 def test_what_a_study_does_not_ask_about_is_folded_and_still_led_to(tmp_path):
