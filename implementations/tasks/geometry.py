@@ -55,9 +55,14 @@ def preconditioner_factor(problem: Problem, weight: float, kind: str) -> np.ndar
 def start_points(problem: Problem, weight: float, chains: int, seed: int, spread: float = START_SPREAD) -> np.ndarray:
     """Where chains begin (chains, P): around the MAP, with twice the sd of the Laplace approximation of weight w."""
     factor = preconditioner_factor(problem, weight, "full" if problem.curvature.ndim == 2 else "diagonal")
-    noise = np.random.default_rng(seed).standard_normal((chains, problem.num_parameters))
+    noise = start_normals(problem, chains, seed)
     scaled = noise @ factor.T if factor.ndim == 2 else noise * factor
     return problem.map + spread * scaled
+
+
+def start_normals(problem: Problem, chains: int, seed: int) -> np.ndarray:
+    """The standard normals (chains, P) of the start points."""
+    return np.random.default_rng(seed).standard_normal((chains, problem.num_parameters))
 
 
 def mean_curvature(problem: Problem, parameters: np.ndarray) -> np.ndarray:

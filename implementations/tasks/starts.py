@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from implementations.tasks.geometry import START_SPREAD, mean_curvature, start_points
+from implementations.tasks.geometry import START_SPREAD, mean_curvature, start_normals, start_points
 from implementations.tasks.mode import target_and_gradient
 from implementations.tasks.network_mode import find_network_mode
 from implementations.tasks.problem import Problem
@@ -35,10 +35,9 @@ def starts(problem: Problem, weight: float, chains: int, seed: int, spread: floa
     if problem.prior == "gaussian":
         mode = find_network_mode(problem, weight, True)
         problem = replace(problem, map=mode, curvature=mean_curvature(problem, mode))
-    drawn = start_points(problem, weight, chains, seed, min(spread, NETWORK_SPREAD))
-    # The same random numbers before they are scaled.
-    squares = np.square(np.random.default_rng(seed).standard_normal(drawn.shape)).sum(axis=1)
-    levels = min(spread, NETWORK_SPREAD) ** 2 * squares / 2
+    spread = min(spread, NETWORK_SPREAD)
+    drawn = start_points(problem, weight, chains, seed, spread)
+    levels = np.square(spread * start_normals(problem, chains, seed)).sum(axis=1) / 2
     return np.stack([pulled(problem, weight, point, level) for point, level in zip(drawn, levels, strict=True)])
 
 
