@@ -65,6 +65,14 @@ def _shared_by(item: pytest.Function) -> str:
     return f"{item.path.name} {method} {backend}" if isinstance(method, str) else ""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_audits():
+    """Audits run for a moment: half the compile time again. In the environment it would slow down long chains too."""
+    from implementations.jax_backend import chain
+
+    chain.QUICK_TO_COMPILE["xla_backend_optimization_level"] = 0
+
+
 @pytest.fixture(scope="session")
 def problem():
     """``problem("regression", stochastic="all")``: the prepared problem of seed 0, made once."""
