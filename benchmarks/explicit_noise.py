@@ -25,6 +25,8 @@ from implementations.torch_backend import minibatch as torch_minibatch
 
 NUM_STEPS = 200
 CHAINS = 2
+#: How jax compiles: as in a run. Tests of fewer steps ask for less.
+COMPILER_OPTIONS: dict[str, bool | int] | None = None
 
 #: Settings under which a good part of the moves is accepted and a good part is not.
 LIVELY = {
@@ -155,7 +157,7 @@ def run_jax(problem: Problem, method: str, settings: Settings, start: np.ndarray
             state, info = kernel.step(noise, state, points, values)
             return state, (state.position, info.is_accepted, info.num_likelihoods, info.num_gradients)
 
-        kept = jax.jit(lambda state: jax.lax.scan(body, state, noise))(state)[1]
+        kept = jax.jit(lambda state: jax.lax.scan(body, state, noise), compiler_options=COMPILER_OPTIONS)(state)[1]
         positions, accepted, *reported = map(np.asarray, kept)
         return Steps(positions, accepted, _evaluated(target), (reported[0], reported[1]))
 

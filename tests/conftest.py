@@ -4,6 +4,7 @@ import os
 from functools import cache
 
 import pytest
+from _pytest.nodeid import NodeId
 from hypothesis import settings
 
 from tests.workflows.snakemake import COMPILED
@@ -37,7 +38,7 @@ settings.load_profile("suite")
 
 # Before xdist reads the groups.
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long tests first, or one process would wait for them at the end; what shares work, in one process."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     for item in items:
@@ -45,6 +46,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             group = _shared_by(item)
             if group:
                 item.add_marker(pytest.mark.xdist_group(group))
+    if config.getoption("loadgroup", False):
+        for item in items:
+            mark = item.get_closest_marker("xdist_group")
+            if mark is not None:
+                # xdist 3.8 names a test's group in an attribute that pytest 9.2 does not read any more, so that each
+                # process would make every module's fixtures and compile every method.
+                item._id = NodeId.parse(f"{item.nodeid}@{mark.args[0]}")
 
 
 def _shared_by(item: pytest.Function) -> str:
@@ -55,6 +63,14 @@ def _shared_by(item: pytest.Function) -> str:
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
     method, backend = parameters.get("method"), parameters.get("backend", "")
     return f"{item.path.name} {method} {backend}" if isinstance(method, str) else ""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_audits():
+    """Audits run for a moment: half the compile time again. In the environment it would slow down long chains too."""
+    from implementations.jax_backend import chain
+
+    chain.QUICK_TO_COMPILE["xla_backend_optimization_level"] = 0
 
 
 @pytest.fixture(scope="session")

@@ -105,3 +105,10 @@ def test_ci_covers_the_oldest_and_the_newest_supported_python():
     versions = [f"3.{minor}" for minor in range(40) if f"3.{minor}" in supported]
     tested = yaml.safe_load(WORKFLOW)["jobs"]["test"]["strategy"]["matrix"]["python-version"]
     assert tested == [versions[0], versions[-1]]
+
+
+@pytest.mark.xdist_group("alone")
+def test_processes_are_told_which_tests_belong_together(request):
+    """Where they are not, all passes as before and takes half as long again."""
+    is_grouped = request.config.getoption("loadgroup", False)
+    assert request.node.nodeid.endswith("@alone") == is_grouped

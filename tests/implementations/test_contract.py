@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from benchmarks.explicit_noise import CountingTarget
-from implementations import methods
+from implementations import methods, schedule
 from implementations.backends import BACKENDS, build_sampler
 from implementations.card import NEEDS, Exactness
 from implementations.inputs import ModelTarget
@@ -29,7 +29,15 @@ PLUGIN = Path(__file__).parents[1] / "plugins" / "barker.py"
 
 CHAINS, NUM_STEPS = 3, 20
 #: Two chunks of warm-up and two of draws, with few draws: each is audited.
-SHORT = {"chains": CHAINS, "num_steps": 300, "num_warmup": 300, "thin": 30}
+SHORT = {"chains": CHAINS, "num_steps": 40, "num_warmup": 40, "thin": 4}
+
+
+@pytest.fixture
+def short_chunks(monkeypatch):
+    """Of several blocks each, as in a long run."""
+    monkeypatch.setattr(schedule, "SHORTEST_CHUNK", 32)
+    monkeypatch.setattr(schedule, "LONGEST_BLOCK", 8)
+
 
 every_card = pytest.mark.parametrize(
     ("name", "backend"),
@@ -167,6 +175,7 @@ def _target_of(sampler: Any) -> Any:
 
 
 @every_card
+@pytest.mark.usefixtures("short_chunks")
 def test_a_run_goes_on_from_any_chunk_bit_for_bit(problem, name, backend):
     linear = home(problem, name)
     saved = []
@@ -178,7 +187,7 @@ def test_a_run_goes_on_from_any_chunk_bit_for_bit(problem, name, backend):
     given = SHORT | ({"decay": 0.5, "decay_start": 10.0} if "decay" in METHODS[name].settings else {})
     whole = sample(linear, name, given, backend, on_chunk=save)
     assert whole.status == "ok", whole.reason
-    assert [progress.num_steps for progress, _ in saved] == [256, 300, 570, 600]
+    assert [progress.num_steps for progress, _ in saved] == [32, 40, 72, 80]
     untouched = copy.deepcopy(saved[0])
     for number in (0, 1, 2):
         # The audit is made of the draws; once is enough.
@@ -198,13 +207,14 @@ def test_a_run_goes_on_from_any_chunk_bit_for_bit(problem, name, backend):
         np.testing.assert_array_equal(carry[key], array)
 
 
+@pytest.mark.usefixtures("short_chunks")
 @pytest.mark.parametrize("backend", ["jax-cpu", "torch-cpu"])
 @pytest.mark.parametrize(
     ("method", "given", "message"),
     [
         ("full_mh", {"chains": 2}, r"is int\d+ \(3,\) and must be int\d+ \(2,\)"),
         ("full_mh", {"dtype": "float64"}, "is float32 .* and must be float64"),
-        ("full_mh", {"num_warmup": 100}, "300 steps are done, and these settings would have made 370"),
+        ("full_mh", {"num_warmup": 16}, "40 steps are done, and these settings would have made 48"),
         ("mala", {}, r"gradient is float32 \(3, 0\) and must be float32 \(3, 2\)"),
         ("sghmc", {}, "gradient is float32 .* and must be none"),
     ],
@@ -240,6 +250,7 @@ def test_a_step_is_adapted_during_the_warmup_and_stays_after_it(problem, name):
         if "jax" in card.libraries
     ],
 )
+@pytest.mark.usefixtures("short_chunks")
 def test_a_sweep_over_values_shares_its_compiled_code(problem, name):
     """Step size, weight and the method's own real numbers are arguments; a whole number is another form."""
     linear, card = home(problem, name), METHODS[name]

@@ -30,6 +30,8 @@ NUM_STEPS = 80
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
     monkeypatch.setattr(explicit_noise, "NUM_STEPS", NUM_STEPS)
+    # Fewer steps than it takes to compile them well.
+    monkeypatch.setattr(explicit_noise, "COMPILER_OPTIONS", {"xla_backend_optimization_level": 0})
 
 
 def run_reference(problem: Problem, method: str, settings: Settings, start: np.ndarray, factor: np.ndarray) -> Any:
