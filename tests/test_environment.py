@@ -109,6 +109,6 @@ def test_ci_covers_the_oldest_and_the_newest_supported_python():
 
 @pytest.mark.xdist_group("alone")
 def test_processes_are_told_which_tests_belong_together(request):
-    """Where they are not, all passes as before and takes half as long again."""
+    """Where they are not, all passes as before, but each process makes every fixture and compiles every method."""
     is_grouped = request.config.getoption("loadgroup", False)
     assert request.node.nodeid.endswith("@alone") == is_grouped

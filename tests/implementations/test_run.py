@@ -310,7 +310,8 @@ class TestCheckpointsThatAreRefused:
 
 class TestTheCommand:
     def run(self, *words):
-        return command.main(["--task", "linear", "--set", "num_steps=20", "--backend", "torch-cpu", *words])
+        length = ["--set", "num_steps=20", "--set", "num_warmup=20"]
+        return command.main(["--task", "linear", *length, "--backend", "torch-cpu", *words])
 
     def test_a_finished_run_is_not_run_again_nor_overwritten(self, tmp_path, capsys):
         words = ["--method", "pbnn", "--out", str(tmp_path)]
