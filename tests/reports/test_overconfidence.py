@@ -152,11 +152,11 @@ def test_the_findings_are_those_that_the_numbers_bear_out(tmp_path):
     assert headlines(usual()) == [
         "Training decides whether the posterior of all data is overconfident.",
         "Which n calibrates depends on the prior: the wider it is, the smaller n.",
-        "The cure costs nothing in NLL, and beats temperature scaling on 1 of 2 overconfident networks.",
+        "The cure lowers the NLL too, but temperature scaling has a lower mean NLL on 1 of 2 overconfident networks.",
     ]
     assert headlines(usual(overfitted=network((-0.13, -0.02, 0.0), (0.3, 0.3, 0.3)))) == [
         "Which n calibrates depends on the prior: the wider it is, the smaller n.",
-        "The cure costs nothing in NLL, and beats temperature scaling on 0 of 1 overconfident networks.",
+        "The cure lowers the NLL too, but temperature scaling has a lower mean NLL on 1 of 1 overconfident networks.",
     ]
     overconfident = network((-0.1, -0.02, 0.05), (0.3, 0.3, 0.3), is_longer=False)
     assert len(headlines(usual(well_trained=overconfident))) == 2
