@@ -75,6 +75,9 @@ def test_expected_times_are_those_of_the_published_study_within_a_factor():
         run, row = runs[key], rows[key]
         # Compilation that was no look-up in the cache is that of torch.
         compiling = float(row["compile_s"]) if float(row["compile_s"]) > 2 else 0.0
+        # What is expected of torch includes it, and a run that found its loop compiled did not pay for it.
+        if run.backend.startswith("torch") and not compiling:
+            continue
         recorded = 1.0 + float(row["wall_clock_s"]) + float(row["warmup_s"]) + compiling
         ratios.append(recorded / expected_seconds(run))
     ratios.sort()
