@@ -65,12 +65,19 @@ def _shared_by(item: pytest.Function) -> str:
     return f"{item.path.name} {method} {backend}" if isinstance(method, str) else ""
 
 
-@pytest.fixture(scope="session", autouse=True)
-def quick_audits():
-    """Audits run for a moment: half the compile time again. In the environment it would slow down long chains too."""
+def compile_audits_quickly() -> None:
+    """Audits run for a moment: half the compile time again. In the environment it would slow down long chains too.
+
+    A process whose numbers a test compares with its own calls this as well.
+    """
     from implementations.jax_backend import chain
 
     chain.QUICK_TO_COMPILE["xla_backend_optimization_level"] = 0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_audits():
+    compile_audits_quickly()
 
 
 @pytest.fixture(scope="session")

@@ -218,6 +218,8 @@ def test_a_run_goes_on_from_any_checkpoint_to_the_same_draws(problem, tmp_path, 
 KILLED = """
 import os, signal, sys
 from implementations import __main__ as command, checkpoint
+from tests.conftest import compile_audits_quickly
+compile_audits_quickly()
 save, saved = checkpoint.save, []
 def save_and_die(*arguments):
     save(*arguments)
