@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 MAX_RHAT = 1.01
 #: The same of one by importance sampling whose weights have a heavier tail: above 1/2 their variance is infinite.
 MAX_PARETO_K = 0.5
-#: Warm-up and draws of each chain: around the known mode of one layer, and for a network, which has to find its own.
-LENGTH_OF_LAYER, LENGTH_OF_NETWORK = (100, 750), (300, 1000)
+#: Warm-up and draws of each chain: around the known mode of one layer; for a network, which has to find its own; and
+#: over a ladder of weights, each rung of which takes as long.
+LENGTH_OF_LAYER, LENGTH_OF_NETWORK, LENGTH_OF_LADDER = (100, 750), (300, 1000), (300, 500)
 #: Draws kept on file, over all chains.
 MAX_DRAWS = 2000
 #: Test points whose predictions, with the log likelihood, are what R-hat and ESS are computed of.
@@ -103,11 +104,17 @@ def reference(
         answer = _closed_form(problem, weight, seed)
     else:
         is_layer = problem.is_linear
-        usual = LENGTH_OF_LAYER if is_layer else LENGTH_OF_NETWORK
+        usual = LENGTH_OF_LAYER if is_layer else _length_of_network(problem, weight)
         length = usual[0] if num_warmup is None else num_warmup, usual[1] if num_draws is None else num_draws
         weighted = _weighted(problem, weight, seed) if is_layer else None
         answer = weighted or _gold_standard(problem, weight, seed, chains, *length)
     return replace(answer, seconds=time.perf_counter() - start)
+
+
+def _length_of_network(problem: Problem, weight: float) -> tuple[int, int]:
+    from implementations.tasks.network_gold_standard import weights_of
+
+    return LENGTH_OF_LADDER if len(weights_of(problem, weight)) > 1 else LENGTH_OF_NETWORK
 
 
 def _closed_form(problem: Problem, weight: float, seed: int) -> Reference:

@@ -15,8 +15,9 @@ With a Gaussian likelihood and prior three things make it cheap:
   they go anywhere, to the one asked for, and neighbours exchange their places (replica exchange: Geyer 1991; odd and
   even pairs by turns: Okabe et al. 2001). It keeps every target of the ladder.
 
-On `regression` at w = N ladders from both kinds of starts agree (seed 0: R-hat 1.008), but 185 of 4,000 trajectories
-diverged, so that this reference misses its gate and is marked. At w = 10 none did, and R-hat was 1.002.
+On `regression` at w = N ladders from both kinds of starts agree: R-hat 1.005 and 1.008, 922 and 971 effective draws in
+400 draws of each chain, none divergent (seeds 0 and 50; 73 and 84 s of processor time). Steps that are right on average
+at the last rung too, as at the others, let 185 of 4,000 trajectories diverge. At w = 5 the same takes 11 s.
 On `digits`, 1,510 parameters, plain chains pass: R-hat 1.004 at w = 100 and 1.008 at w = N, with 1,874 and 1,137
 effective draws, none divergent (seed 0; 105 s of processor time each).
 """
@@ -47,7 +48,9 @@ from implementations.tasks.problem import Problem, split_parameters
 NUM_STEPS = 32
 #: Steps are this share of their length at the least: trajectories of one length can come back to where they began.
 LEAST_SHARE = 0.6
-TARGET_ACCEPTANCE = 0.8
+#: Of the rungs that help, and of the last, whose draws are kept: no trajectory of those may diverge, and where the
+#: posterior is narrowest a step that is right on average is too long.
+TARGET_ACCEPTANCE, LAST_ACCEPTANCE = 0.8, 0.98
 #: A chain at this weight goes anywhere by itself: from the prior and from the trained weights it is the same.
 LOWEST_WEIGHT = 10.0
 #: Of neighbours on the ladder, times the square root of the number of parameters. The log likelihood of a Gaussian
@@ -63,11 +66,9 @@ LogDensity = Callable[[Array, Array], Array]
 def sample(problem: Problem, weight: float, *, seed: int, chains: int, num_warmup: int, num_draws: int) -> Chains:
     """Draws from the target of weight w, in double precision; each rung's step size is found in the warm-up."""
     with jax.enable_x64(True):
-        # Of anybody's own network nothing is known of a last layer.
-        is_conjugate = problem.likelihood == problem.prior == "gaussian" and problem.network is None
+        is_conjugate = has_conjugate_layer(problem)
         num_sampled = problem.num_parameters - (math.prod(problem.layers[-1]) if is_conjugate else 0)
-        # Other likelihoods have no ladder: each of its rungs would read all points for every gradient.
-        weights = jnp.asarray(ladder(weight, problem.num_parameters) if is_conjugate else [weight])
+        weights = jnp.asarray(weights_of(problem, weight))
         whole = Measure.of(problem)
         nodes = whole.at_nodes() if problem.features.shape[1] == 2 else whole
 
@@ -111,6 +112,16 @@ def sample(problem: Problem, weight: float, *, seed: int, chains: int, num_warmu
             acceptance=float(acceptance.mean()),
             num_steps=NUM_STEPS,
         )
+
+
+def has_conjugate_layer(problem: Problem) -> bool:
+    """Is the last layer Gaussian given the others? Of anybody's own network nothing is known of a last layer."""
+    return problem.likelihood == problem.prior == "gaussian" and problem.network is None
+
+
+def weights_of(problem: Problem, weight: float) -> np.ndarray:
+    """Those of the rungs. Other likelihoods have no ladder: each rung would read all points for every gradient."""
+    return ladder(weight, problem.num_parameters) if has_conjugate_layer(problem) else np.array([weight])
 
 
 def ladder(weight: float, num_parameters: int) -> np.ndarray:
@@ -196,6 +207,8 @@ def _sampler(
     """From a key and starts (chains, P) to positions, divergences and acceptances (chains, draws) at the last rung."""
     kernel = blackjax.hmc.build_kernel()
     start_adaptation, adapt, final_step_size = dual_averaging_adaptation(TARGET_ACCEPTANCE)
+    # It aims at one acceptance, so what is too much or too little is told as of that.
+    too_much = jnp.zeros(len(weights)).at[-1].set(TARGET_ACCEPTANCE - LAST_ACCEPTANCE)
 
     def trajectory(key: Array, position: Array, weight: Array, step_size: Array) -> tuple[Array, Array, Array]:
         def at_weight(parameters: Array) -> Array:
@@ -221,7 +234,7 @@ def _sampler(
             step_sizes = jnp.where(is_warmup, jnp.exp(adaptation.log_step_size), jax.vmap(final_step_size)(adaptation))
             keys = jax.random.split(key_moves, shape)
             positions, is_divergent, acceptance = of_chains(keys, positions, weights, step_sizes)
-            adapted = jax.vmap(adapt)(adaptation, acceptance.mean(axis=0))
+            adapted = jax.vmap(adapt)(adaptation, acceptance.mean(axis=0) + too_much)
             adaptation = jax.tree.map(lambda new, old: jnp.where(is_warmup, new, old), adapted, adaptation)
             positions = exchange(key_exchange, positions, log_density, weights, number % 2)
             return (positions, adaptation), (positions[:, -1], is_divergent[:, -1], acceptance[:, -1])
