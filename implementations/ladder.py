@@ -17,6 +17,13 @@ any fixed c: an integral by parts. Of a Gaussian target it is the mean ratio of 
 method that is not exact raises it. It needs no reference, and a mini-batch that the chain has not seen estimates it
 without bias.
 
+On a whole network it stays near 1 long after predictions are too wide. There a study tunes by the right predictions
+themselves (workflows.steps.tune): ``Known`` has them for a problem of another seed, and the budget is JUDGED_BUDGET.
+A step is within the bound if the width of its predictions is, Monte Carlo error taken off, and the best one has to be
+so in a longer pilot too, or the next smaller is tried. The mean is kept and not judged: chains begin at one mode, and
+at small steps a pilot still shows that. Where some pilot has enough effective draws to show it by its autocorrelation,
+that counts in place of how far chains move.
+
 A step has to work from the starts of a run too, which are wider than the target: momentum has carried chains away from
 there that the pilots kept, and Langevin moves have all been rejected there. Pilots have random numbers and start points
 of their own, fixed by the run's seed, and are thrown away.
@@ -24,10 +31,10 @@ of their own, fixed by the run's seed, and are thrown away.
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,10 +70,47 @@ NUM_PROBED = 5
 NUM_DRAWS = 400
 #: What the temperature of a tuned chain may be off by: the sd by half of it, 5 per cent.
 TEMPERATURE_BOUND = 0.1
+#: The budget where the right predictions are known: chains of a whole network take some 100,000 steps to forget where
+#: they began. A point of `regression` takes 10 to 60 ns, so that is some seconds.
+JUDGED_BUDGET = 160_000_000
+#: Of it, what the ladder gets, and each of so many pilots that confirm a step.
+SHARE_OF_LADDER, SHARE_OF_LAST, NUM_LAST = 0.25, 0.25, 3
+#: More steps of a pilot than these are not worth their overhead.
+MOST_JUDGED_STEPS = 300_000
+#: What the width of predictions may be off by, as with the temperature: half of the leaderboards' margin, because what
+#: is too wide takes time to become so.
+BIAS_BOUND = 0.05
+#: Effective draws that tell an efficiency by themselves.
+LEAST_ESS = 100
 #: Draws whose gradient is estimated, and the points of each estimate.
 NUM_GRADIENTS, GRADIENT_POINTS = 64, 2000
 #: Training points whose outputs are followed, and draws of the Gaussian at the mode that tell their variance.
 NUM_PROBES, NUM_GAUSSIAN = 20, 400
+
+
+class Bias(NamedTuple):
+    """How far predictions are from the right ones, and how many effective draws tell so."""
+
+    mean_error: float
+    sd_ratio: float
+    #: Its Monte Carlo error.
+    sd_ratio_mc: float
+    ess: float
+
+    @property
+    def is_within_bound(self) -> bool:
+        """Is the width, Monte Carlo error taken off? Of a pilot too short to tell, only what is resolved counts."""
+        deviation, error = abs(self.sd_ratio - 1), self.sd_ratio_mc
+        if error > BIAS_BOUND:
+            return deviation - 2 * error <= BIAS_BOUND
+        return deviation**2 - error**2 <= BIAS_BOUND**2
+
+
+class Known(NamedTuple):
+    """The right answer of a target: draws (draws, P), and what predictions of other draws (chains, draws, P) lack."""
+
+    draws: np.ndarray
+    bias: Callable[[np.ndarray], Bias | None]
 
 
 @dataclass(frozen=True)
@@ -82,18 +126,30 @@ class Rung:
     acceptance: float | None = None
     #: Evaluations of a step of all chains.
     cost: float = 1.0
+    #: In place of the temperature, where the right predictions are known.
+    bias: Bias | None = None
+    num_steps: int = 0
 
     @property
-    def efficiency(self) -> float:
-        """Effective draws per evaluation."""
-        return self.draws_per_step / self.cost
+    def by_autocorrelation(self) -> float:
+        """Effective draws per step that the second half of the pilot shows."""
+        return 2 * self.bias.ess / self.num_steps if self.bias else 0.0
 
     @property
     def is_within_bound(self) -> bool:
         """Is no deviation beyond the bound resolved?"""
-        if self.temperature is None or self.draws_per_step == 0:
+        if self.draws_per_step == 0:
+            return False
+        if self.bias is not None:
+            return self.bias.is_within_bound
+        if self.temperature is None:
             return False
         return abs(self.temperature - 1) - 2 * self.temperature_error <= TEMPERATURE_BOUND
+
+    def record(self) -> dict[str, Any]:
+        """In plain values."""
+        values = {name: value for name, value in vars(self).items() if name not in ("bias", "num_steps")}
+        return values | ({} if self.bias is None else {**self.bias._asdict(), "num_steps": self.num_steps})
 
 
 def budget_of(problem: Problem, chains: int) -> int:
@@ -101,13 +157,24 @@ def budget_of(problem: Problem, chains: int) -> int:
     return max(LEAST_BUDGET, NUM_PASSES * problem.num_points * chains)
 
 
-def climb(problem: Problem, card: Card, settings: Settings, backend: str, seed: int) -> Tuned:
-    """The best step of the ladder. Raises Skipped."""
-    own_seed, budget = pilot_seed(seed), budget_of(problem, settings.chains)
+def climb(
+    problem: Problem,
+    card: Card,
+    settings: Settings,
+    backend: str,
+    seed: int,
+    known: Known | None = None,
+    budget: int | None = None,
+) -> Tuned:
+    """The best step of the ladder: by the temperature, or by what is known of the target. Raises Skipped."""
+    own_seed, budget = pilot_seed(seed), budget or budget_of(problem, settings.chains)
     default = card.settings["step_size"].default_for(problem.num_parameters)
-    pilot = Pilot(problem, card, replace(settings, step_size=default), backend, own_seed)
-    rungs = pilot.rungs(default, card.settings["step_size"].maximum, budget)
-    if rungs:
+    pilot = Pilot(problem, card, replace(settings, step_size=default), backend, own_seed, known)
+    of_ladder = budget if known is None else int(SHARE_OF_LADDER * budget)
+    rungs = pilot.rungs(default, card.settings["step_size"].maximum, of_ladder)
+    if rungs and known is not None:
+        best, warning, rungs = pilot.confirmed(rungs, SHARE_OF_LAST * budget)
+    elif rungs:
         best, warning = pilot.usable(rungs)
     else:
         best, warning = Rung(default), f"{budget} evaluations are too few for a ladder of steps; the default stays"
@@ -126,7 +193,7 @@ def climb(problem: Problem, card: Card, settings: Settings, backend: str, seed: 
         compile_seconds=pilot.compile_seconds,
         compile_cpu_seconds=pilot.compile_cpu_seconds,
         warning=warning,
-        rungs=[vars(rung) for rung in rungs],
+        rungs=[rung.record() for rung in rungs],
     )
 
 
@@ -134,14 +201,19 @@ def choose(rungs: list[Rung], num_steps: int) -> tuple[Rung, str | None]:
     """The best rung for a run of so many steps; where none is within the bound, the smallest step."""
     within = [rung for rung in rungs if rung.is_within_bound]
     if not within:
-        return rungs[
-            0
-        ], f"no step of the ladder has a temperature within {TEMPERATURE_BOUND:g} of 1; the smallest is taken"
+        is_judged = any(rung.bias is not None for rung in rungs)
+        what = f"predictions within {BIAS_BOUND:g}" if is_judged else f"a temperature within {TEMPERATURE_BOUND:g} of 1"
+        return rungs[0], f"no step of the ladder has {what}; the smallest is taken"
+    is_told = any(rung.bias is not None and rung.bias.ess >= LEAST_ESS for rung in rungs)
+
+    def draws_per_step(rung: Rung) -> float:
+        return rung.by_autocorrelation if is_told else rung.draws_per_step
+
     # A step that hardly ever costs an evaluation, because it is hardly ever accepted, is of no use to a run.
-    enough = [rung for rung in within if rung.draws_per_step * num_steps >= ENOUGH]
+    enough = [rung for rung in within if draws_per_step(rung) * num_steps >= ENOUGH]
     if enough:
-        return max(enough, key=lambda rung: rung.efficiency), None
-    return max(within, key=lambda rung: rung.draws_per_step), None
+        return max(enough, key=lambda rung: draws_per_step(rung) / rung.cost), None
+    return max(within, key=draws_per_step), None
 
 
 @dataclass
@@ -153,6 +225,7 @@ class Pilot:
     settings: Settings
     backend: str
     seed: int
+    known: Known | None = None
     num_steps: int = 0
     num_likelihoods: int = 0
     num_gradients: int = 0
@@ -165,7 +238,9 @@ class Pilot:
 
     @cached_property
     def variances(self) -> np.ndarray:
-        """Of the outputs that are followed, under the Gaussian at the mode."""
+        """Of the outputs that are followed: the right ones, or those under the Gaussian at the mode."""
+        if self.known is not None:
+            return outputs(self.problem, self.known.draws.astype(np.float64)).var(axis=0)
         weight = self.settings.target_weight(self.problem.num_points)
         draws = starts(self.problem, weight, NUM_GAUSSIAN, self.seed, spread=1.0)
         return outputs(self.problem, draws).var(axis=0)
@@ -173,7 +248,7 @@ class Pilot:
     def rungs(self, default: float, maximum: float, budget: int) -> list[Rung]:
         """By step; as many as there is budget for, each with the same share of it; none where that is one or none."""
         cost = self._probed_cost()
-        of_temperature = NUM_GRADIENTS * min(self.problem.num_points, GRADIENT_POINTS)
+        of_temperature = NUM_GRADIENTS * min(self.problem.num_points, GRADIENT_POINTS) if self.known is None else 0
         # Whether the best one bears the starts of a run is asked more than once only where it does not.
         left = budget - self.num_evaluations - 2 * LEAST_STEPS * cost
         steps = [default * 2.0**exponent for exponent in RUNGS if default * 2.0**exponent <= maximum]
@@ -205,6 +280,22 @@ class Pilot:
             best, warning = self._choose(rungs)
         return best, warning
 
+    def confirmed(self, rungs: list[Rung], share: float) -> tuple[Rung, str | None, list[Rung]]:
+        """The best rung that a longer pilot confirms, from the most effective one down; a warning; all rungs."""
+        left, last = rungs, []
+        for _ in range(NUM_LAST):
+            best, warning = self.usable(left)
+            if best.draws_per_step == 0:
+                break
+            last.append(self._rung(best.step_size, share / best.cost))
+            if last[-1].is_within_bound:
+                return last[-1], warning, [*rungs, *last]
+            left = [rung for rung in left if rung.step_size < best.step_size]
+            if not left:
+                return last[-1], f"no step of the ladder has predictions within {BIAS_BOUND:g}", [*rungs, *last]
+        best = self.usable(left)[0]
+        return best, f"none of the last {len(last)} steps was confirmed; the next smaller is taken", [*rungs, *last]
+
     def _choose(self, rungs: list[Rung]) -> tuple[Rung, str | None]:
         return choose(rungs, self.settings.num_steps)
 
@@ -218,7 +309,8 @@ class Pilot:
 
     def _rung(self, step_size: float, affordable: float) -> Rung:
         # Few lengths, so that seeds share compiled code.
-        num_steps = max(length for length in ladder(1, MOST_STEPS) if length <= affordable)
+        most = MOST_STEPS if self.known is None else MOST_JUDGED_STEPS
+        num_steps = max(length for length in ladder(1, most) if length <= affordable)
         before = self.num_evaluations
         draws, acceptance = self._run(step_size, num_steps)
         cost = max(1, self.num_evaluations - before)
@@ -227,6 +319,17 @@ class Pilot:
         early, late = np.split(draws.astype(np.float64), [draws.shape[1] // 2], axis=1)
         per_draw = slowest(outputs(self.problem, late), self.variances)
         draws_per_step = self.settings.chains * per_draw * draws.shape[1] / num_steps
+        if self.known is not None:
+            bias = self.known.bias(late)
+            # Where not even the Monte Carlo error is known, some chain has stood still.
+            return Rung(
+                step_size,
+                draws_per_step if bias else 0.0,
+                acceptance=acceptance,
+                cost=cost / num_steps,
+                bias=bias,
+                num_steps=num_steps,
+            )
         temperature = self._temperature(late, early.mean(axis=(0, 1)))
         return Rung(step_size, draws_per_step, *temperature, acceptance, cost / num_steps)
 
@@ -317,9 +420,13 @@ def slowest(traces: np.ndarray, variances: np.ndarray) -> float:
 
 
 def _why(best: Rung, count: int) -> str:
-    if best.temperature is None:
+    if best.bias is not None:
+        found = f"predictions {best.bias.sd_ratio:.2f} times as wide as they should be"
+    elif best.temperature is not None:
+        found = f"temperature {best.temperature:.2f}"
+    else:
         return f"{count} steps tried"
     return (
-        f"{1e6 * best.efficiency:.3g} effective draws of the slowest output per million evaluations, "
-        f"temperature {best.temperature:.2f}, {count} steps tried"
+        f"{1e6 * best.draws_per_step / best.cost:.3g} effective draws of the slowest output per million evaluations, "
+        f"{found}, {count} steps tried"
     )

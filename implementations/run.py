@@ -23,6 +23,7 @@ from implementations.plugins import checksum
 from implementations.sampling import Progress, Resume, Sampled, sample
 from implementations.settings import Settings
 from implementations.tasks.problem import Problem
+from implementations.tuning import TunedApart
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Job:
     settings: Settings
     backend: str
     seed: int
+    #: What stands in the place of a pilot run, where one was made for all seeds.
+    tuned: TunedApart | None = None
 
     @property
     def target_weight(self) -> float:
@@ -52,6 +55,7 @@ class Job:
             "backend": self.backend,
             "seed": self.seed,
             "settings": self.settings.as_dict(),
+            **({"tuned": self.tuned.record["chosen"]} if self.tuned and self.tuned.record else {}),
         }
 
 
@@ -93,6 +97,7 @@ def run(
             resume=_resume(identity, path, stream),
             on_chunk=on_chunk,
             is_audited=is_audited,
+            tuned=job.tuned,
         )
     record = {
         **identity,

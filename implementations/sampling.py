@@ -19,7 +19,7 @@ from implementations.methods import find_method
 from implementations.schedule import Chunk, chunks, draw_steps
 from implementations.settings import LADDER, Settings
 from implementations.tasks.problem import Problem
-from implementations.tuning import tune
+from implementations.tuning import TunedApart, tune
 
 #: Positions from which the decision audit makes one move each; enough for a rate to within two per cent.
 NUM_AUDITED = 500
@@ -115,12 +115,14 @@ def sample(
     resume: Resume | None = None,
     on_chunk: OnChunk | None = None,
     is_audited: bool = True,
+    tuned: TunedApart | None = None,
 ) -> Sampled:
     """Run the chains of a method on a problem.
 
     ``settings`` may be a mapping, put over the method's defaults; what is ``auto`` in them is found first. Chains begin
     at ``start`` (chains, P), or around the mode with twice the posterior's spread (with control variates: once). From
-    what ``on_chunk`` saw after any chunk, ``resume`` goes on to the same draws.
+    what ``on_chunk`` saw after any chunk, ``resume`` goes on to the same draws. ``tuned`` is taken in place of a pilot
+    run of its own.
     """
     card = find_method(method)
     if not isinstance(settings, Settings):
@@ -129,7 +131,7 @@ def sample(
     progress = Progress() if resume is None else resume[0].copy()
     try:
         use_one_thread(backend)
-        settings = _with_numbers(problem, card, settings, backend, seed, progress)
+        settings = _with_numbers(problem, card, settings, backend, seed, progress, tuned)
         sampler = build_sampler(backend, problem, card, settings)
     except Skipped as reason:
         return Sampled(progress.draws(settings.chains, problem.num_parameters), progress, "skipped", str(reason))
@@ -181,12 +183,23 @@ def sample(
 
 
 def _with_numbers(
-    problem: Problem, card: Card, settings: Settings, backend: str, seed: int, progress: Progress
+    problem: Problem,
+    card: Card,
+    settings: Settings,
+    backend: str,
+    seed: int,
+    progress: Progress,
+    made: TunedApart | None,
 ) -> Settings:
     """The settings with numbers for what is ``auto``: those that a pilot run finds now, or found before."""
     is_climbed = settings.step_size == LADDER
     if not (settings.automatic or is_climbed):
         return settings
+    if progress.tuning is None and made is not None:
+        if made.record is None:
+            raise Skipped(made.skipped)
+        progress.tuning = made.record
+        progress.seconds["tuning"], progress.cpu_seconds["tuning"] = made.seconds, made.cpu_seconds
     if progress.tuning is None:
         with progress.clock("tuning"):
             tuned = (climb if is_climbed else tune)(problem, card, settings, backend, seed)

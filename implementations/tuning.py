@@ -85,6 +85,18 @@ class Tuned:
         return {name: value for name, value in asdict(self).items() if name not in dropped}
 
 
+@dataclass(frozen=True)
+class TunedApart:
+    """A tuning that was made before the run, once for all seeds of its setting (workflows.steps.tune)."""
+
+    #: That of ``Tuned``, and what the pilots ran on; None where the method cannot be run.
+    record: dict[str, Any] | None
+    #: Why it cannot.
+    skipped: str | None = None
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+
 class Seen(NamedTuple):
     """What a stage of the pilot saw at its step size."""
 

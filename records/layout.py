@@ -29,6 +29,11 @@ def reference_path(results: Path, variant: str, weight: float, seed: int) -> Pat
     return results / "references" / variant / f"weight{plain(float(weight))}" / f"seed{seed}" / "reference.npz"
 
 
+def tuning_path(results: Path, variant: str, label: str, backend: str) -> Path:
+    """Of a setting, for all its seeds. Without ``=``: Snakemake takes the wildcards of a job on a node apart there."""
+    return results / "tunings" / variant / label.replace("=", "-") / backend / "tuned.json"
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """The content of a JSON file, None where there is no file; Damaged where it is not that of an object."""
     try:

@@ -27,6 +27,7 @@ WORK = {
     "files": "building samplers, the first state of chains, reading and writing",
     "networks": "data, training, modes and curvature",
     "references": "closed forms and gold standards",
+    "tuning": "pilots of methods on whole networks, apart from their runs",
     "evaluation": "metrics and curves",
     "timing": "the same step at several N, by turns",
     "look": "which claims want more seeds",
@@ -40,6 +41,7 @@ REST = {
     "sample": "files",
     "network": "networks",
     "reference": "references",
+    "tune": "tuning",
     "evaluate": "evaluation",
     "track": "tracking",
 }

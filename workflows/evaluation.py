@@ -171,15 +171,11 @@ def _fidelity(
     }
     if not reference.is_usable:
         return metrics
-    ess, reference_ess = chains.min_bulk_ess, math.inf if has_closed_form else reference.ess_bulk
+    ess, reference_ess = chains.min_bulk_ess, _ess_of(reference)
     shape = reference.predictive_mean.shape
     ours = test.mean.reshape(shape), test.sd.reshape(shape)
     theirs = reference.predictive_mean, reference.predictive_sd
-    deviations = {
-        "mean_error": fidelity.mean_error(*ours, *theirs, ess, reference_ess),
-        "point_error": fidelity.point_error(ours[0], *theirs, ess, reference_ess),
-        "sd_ratio": fidelity.sd_ratio(ours[1], theirs[1], ess, reference_ess),
-    }
+    deviations = deviations_of(test, ess, reference)
     if has_closed_form:
         deviations["sliced_w2"] = fidelity.sliced_w2_to_gaussian(draws, reference.mean, reference.covariance, ess)
     elif reference.mean.size:
@@ -200,6 +196,22 @@ def _fidelity(
             f"{name}_resolved": deviation.is_resolved,
         }
     return metrics
+
+
+def deviations_of(test: Predictive, ess: float | None, reference: Reference) -> dict[str, fidelity.Deviation]:
+    """Of predictions from those of a reference, by the names of their columns."""
+    shape, reference_ess = reference.predictive_mean.shape, _ess_of(reference)
+    ours = test.mean.reshape(shape), test.sd.reshape(shape)
+    theirs = reference.predictive_mean, reference.predictive_sd
+    return {
+        "mean_error": fidelity.mean_error(*ours, *theirs, ess, reference_ess),
+        "point_error": fidelity.point_error(ours[0], *theirs, ess, reference_ess),
+        "sd_ratio": fidelity.sd_ratio(ours[1], theirs[1], ess, reference_ess),
+    }
+
+
+def _ess_of(reference: Reference) -> float:
+    return math.inf if reference.kind == "closed_form" else reference.ess_bulk
 
 
 def _cost(record: Mapping[str, Any], chains: Convergence) -> Metrics:

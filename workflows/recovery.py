@@ -42,19 +42,21 @@ class _Inspection:
             return False
 
 
-def clear_failures(results: Path, jobs: Sequence[Job]) -> list[str]:
+def clear_failures(results: Path, jobs: Sequence[Job], of_pilots: Sequence[Path] = ()) -> list[str]:
     """Take away failed and damaged files, from downloads to evaluations; the damaged ones, in a line each.
 
-    A failed run keeps its record as failed.json; one whose evaluation failed keeps its draws.
+    A failed run keeps its record as failed.json; one whose evaluation failed keeps its draws. ``of_pilots`` are the
+    problems and references that steps are tuned on.
     """
     inspection = _Inspection()
-    for path in [*results.glob("data/*/fetched.json"), *results.glob("timings/*.json"), *results.glob("looks/*.json")]:
+    outcomes = ("data/*/fetched.json", "timings/*.json", "looks/*.json", "tunings/*/*/*/tuned.json")
+    for path in [path for pattern in outcomes for path in results.glob(pattern)]:
         if not inspection.passes(_is_no_failure, path):
             path.unlink()
     tracked = results / "tracked.json"
     if tracked.exists() and not inspection.passes(_is_tracked, tracked):
         tracked.unlink()
-    for path in sorted({path for job in jobs for path in (job.problem, job.reference) if path}):
+    for path in sorted({path for job in jobs for path in (job.problem, job.reference) if path} | set(of_pilots)):
         if path.exists() and not inspection.passes(_is_result, path):
             path.unlink()
             list_of(path).unlink(missing_ok=True)

@@ -1,10 +1,11 @@
 """What a study is: its runs, each a method with its settings on a variant of a task, a backend and a seed."""
 
+import itertools
 from dataclasses import dataclass
 
 from implementations.card import Card
 from implementations.methods import find_method
-from implementations.settings import Settings, Size
+from implementations.settings import LADDER, Settings, Size
 from implementations.tasks import find_task
 from implementations.tasks.task import Task
 from metrics.looks import looks
@@ -13,6 +14,8 @@ from records.layout import plain
 #: Between the parts of a label. Not a comma: Snakemake takes the wildcards of a job on a node apart at all commas (its
 #: issue 2366).
 SEPARATOR = "+"
+#: Pilots that are made apart from the runs have a problem of this seed, or of the next that the study does not have.
+PILOT_SEED = 1000
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,11 @@ class Run:
         return find_method(self.source or self.method)
 
     @property
+    def is_tuned_apart(self) -> bool:
+        """Is its step found by the stage ``tune``, once for all seeds, against a reference? Only of whole networks."""
+        return self.settings.step_size == LADDER and self.variant.stochastic == "all" and self.has_reference
+
+    @property
     def setting(self) -> str:
         """What it shares with its other seeds."""
         return f"{self.variant.label}/{self.label}/{self.backend}"
@@ -123,6 +131,12 @@ class Study:
     plan: Plan | None = None
     #: The settings (``Run.setting``) that it is about; others have seeds of their own.
     growing: frozenset[str] = frozenset()
+
+    @property
+    def pilot_seed(self) -> int:
+        """A seed that no run has, also of those that may be added."""
+        taken = {run.seed for run in self.runs} | set(self.plan.seeds(0, self.plan.at_most) if self.plan else ())
+        return next(seed for seed in itertools.count(PILOT_SEED) if seed not in taken)
 
     @property
     def looks(self) -> tuple[int, ...]:

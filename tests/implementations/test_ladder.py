@@ -9,7 +9,7 @@ from scipy import signal
 
 from implementations import ladder
 from implementations.infrastructure.errors import SettingError
-from implementations.ladder import Pilot, Rung, budget_of, choose, climb, slowest
+from implementations.ladder import Bias, Known, Pilot, Rung, budget_of, choose, climb, slowest
 from implementations.methods import METHODS, resolve
 from implementations.sampling import sample
 from implementations.settings import Size
@@ -113,6 +113,78 @@ class TestTheChoice:
         rungs = [Rung(0.1, 1e-3, 1.2), Rung(0.2, 2e-3, 1.4)]
         best, warning = choose(rungs, LONG)
         assert best is rungs[0] and "no step of the ladder has a temperature within 0.1" in warning
+
+
+class TestWhereTheRightPredictionsAreKnown:
+    """Of whole networks: the width of predictions is what steps are judged by."""
+
+    @pytest.mark.parametrize(
+        ("sd_ratio", "error", "is_within"),
+        [
+            (1.05, 0.02, True),
+            (1.06, 0.02, False),
+            (0.94, 0.02, False),
+            # The Monte Carlo error taken off: sqrt(0.06^2 - 0.04^2) = 0.045.
+            (1.06, 0.04, True),
+            (1.07, 0.04, False),
+            # Too short to tell: only what is resolved counts.
+            (1.4, 0.2, True),
+            (1.6, 0.2, False),
+        ],
+    )
+    def test_a_width_is_judged_with_its_monte_carlo_error_taken_off(self, sd_ratio, error, is_within):
+        rung = Rung(0.1, 1e-3, bias=Bias(0.0, sd_ratio, error, 50.0), num_steps=1000)
+        assert rung.is_within_bound == is_within
+        assert not replace(rung, draws_per_step=0.0).is_within_bound
+
+    def test_effective_draws_count_where_a_pilot_shows_them_and_else_how_far_chains_move(self):
+        near, far = (
+            Rung(step, moved, bias=Bias(0.0, 1.0, 0.01, ess), num_steps=1000)
+            for step, moved, ess in ((0.1, 2e-3, 150.0), (0.2, 4e-3, 80.0))
+        )
+        assert choose([near, far], LONG)[0] is near
+        short = [replace(rung, bias=rung.bias._replace(ess=rung.bias.ess / 2)) for rung in (near, far)]
+        assert choose(short, LONG)[0].step_size == 0.2
+
+    def climbed(self, monkeypatch, problem, widths, ess=500.0):
+        """With pilots of a made-up width at each exponent of 2: on the ladder, and in the longer ones."""
+        linear, default, seen = problem("linear"), METHODS["sgld"].settings["step_size"].default_for(2), []
+
+        def rung(self, step_size, affordable):
+            exponent = round(math.log2(step_size / default))
+            is_long = exponent in seen
+            seen.append(exponent)
+            self.num_gradients += int(40 * affordable)
+            bias = Bias(0.0, widths(exponent, is_long), 0.01, ess * 2.0**exponent)
+            return Rung(step_size, 1e-3 * 2.0**exponent, cost=40.0, bias=bias, num_steps=int(affordable))
+
+        monkeypatch.setattr(Pilot, "_rung", rung)
+        monkeypatch.setattr(Pilot, "_works_from_starts", lambda *_: True)
+        known = Known(np.zeros((10, 2)), lambda _: None)
+        settings = resolve("sgld", GIVEN | {"batch_size": 10}, linear)
+        found = climb(linear, METHODS["sgld"], settings, "torch-cpu", 0, known, 4_000_000)
+        assert found.num_likelihoods + found.num_gradients <= found.budget == 4_000_000
+        return round(math.log2(found.chosen["step_size"] / default)), seen, found
+
+    def test_the_largest_step_within_the_bound_is_confirmed_by_a_longer_pilot(self, problem, monkeypatch):
+        chosen, seen, found = self.climbed(monkeypatch, problem, lambda exponent, _: 1 + 0.025 * 2.0**exponent)
+        assert chosen == 1 and seen[-1] == 1 and found.warning is None
+        assert {round(rung["sd_ratio"], 9) for rung in found.rungs} >= {1.025, 1.05, 1.1}
+
+    def test_where_the_longer_pilot_does_not_confirm_it_the_next_smaller_is_tried(self, problem, monkeypatch):
+        chosen, seen, found = self.climbed(
+            monkeypatch, problem, lambda exponent, is_long: 1 + (0.05 if is_long else 0.02) * 2.0**exponent
+        )
+        assert (chosen, seen[-2:]) == (0, [1, 0]) and found.warning is None
+
+    def test_a_step_that_no_pilot_confirms_is_said_to_be_none(self, problem, monkeypatch):
+        chosen, seen, found = self.climbed(monkeypatch, problem, lambda _, is_long: 1.5 if is_long else 1.0)
+        assert len(seen) - len(set(seen)) == 3 and chosen == min(seen[-3:]) - 1
+        assert found.warning == "none of the last 3 steps was confirmed; the next smaller is taken"
+
+    def test_where_none_is_within_it_the_smallest_is_taken(self, problem, monkeypatch):
+        chosen, seen, found = self.climbed(monkeypatch, problem, lambda *_: 2.0)
+        assert chosen == min(seen) and found.warning == "no step of the ladder has predictions within 0.05"
 
 
 @pytest.mark.parametrize(

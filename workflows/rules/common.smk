@@ -51,6 +51,7 @@ RESULTS = f"results/{STUDY.name}"
 FETCHED = f"{RESULTS}/data/{{task}}"
 PROBLEM = f"{RESULTS}/problems/{{variant}}/seed{{seed}}"
 REFERENCE = f"{RESULTS}/references/{{variant}}/weight{{weight}}/seed{{seed}}"
+TUNING = f"{RESULTS}/tunings/{{variant}}/{{tuned}}/{{backend}}"
 PART = f"{RESULTS}/parts/{{part}}"
 TIMINGS = f"{RESULTS}/timings/{{backend}}.json"
 
@@ -61,6 +62,13 @@ TASKS = {variant.name: variant.task for variant in VARIANTS.values()}
 
 # What is timed at several N, by backend.
 TIMED = timed_sizes(STUDY.runs)
+
+# One run of each setting whose step is tuned for all seeds at once, by where that is kept.
+TUNED_APART = {
+    str(layout.tuning_path(Path(RESULTS), run.variant.label, run.label, run.backend)): run
+    for run in STUDY.runs
+    if run.is_tuned_apart
+}
 
 FIRST_PARTS = {part.name: part for part in in_parts(STUDY.runs)}
 
@@ -114,6 +122,23 @@ def references_of(part):
     return list(dict.fromkeys(str(path) for path in map(reference_of, part.runs) if path))
 
 
+def tuning_of(run):
+    """Where its step is kept that was tuned apart; None where it has one of its own."""
+    if not run.is_tuned_apart:
+        return None
+    return str(layout.tuning_path(Path(RESULTS), run.variant.label, run.label, run.backend))
+
+
+def tunings_of(part):
+    return list(dict.fromkeys(path for path in map(tuning_of, part.runs) if path))
+
+
+def run_to_tune(wildcards):
+    """One of the runs that a tuning is for, on the problem of the pilots."""
+    run = TUNED_APART[f"{TUNING.format(**wildcards)}/tuned.json"]
+    return dataclasses.replace(run, seed=STUDY.pilot_seed)
+
+
 def evaluated(run):
     """A run as the step that evaluates it reads it; without the weight there is no reference."""
     return [run.path, run.seed, weight_of(run) if run.has_reference else None]
@@ -135,6 +160,7 @@ def planned(run):
         "method": run.source or run.method,
         "settings": run.settings.as_dict(),
         "seed": run.seed,
+        **({"tuned": tuning_of(run)} if run.is_tuned_apart else {}),
     }
 
 
@@ -169,7 +195,9 @@ def keep_others_out():
 def clear_failures():
     """Take away what failed or is damaged, so that Snakemake finds it missing and makes it again; name the damaged."""
     jobs = [recovery.Job(folder_of(run), Path(problem_of(run)), reference_of(run)) for run in all_runs()]
-    lines = recovery.clear_failures(Path(RESULTS), jobs)
+    pilots = [dataclasses.replace(run, seed=STUDY.pilot_seed) for run in TUNED_APART.values()]
+    of_pilots = [Path(path) for run in pilots for path in (problem_of(run), reference_of(run))]
+    lines = recovery.clear_failures(Path(RESULTS), jobs, of_pilots)
     for part in all_parts().values():
         lines += recovery.clear_marks(marks_of(part))
     for line in lines:

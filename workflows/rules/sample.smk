@@ -9,6 +9,7 @@ rule sample:
     """
     input:
         problems=lambda wildcards: problems_of(part_of(wildcards)),
+        tunings=lambda wildcards: tunings_of(part_of(wildcards)),
     output:
         f"{PART}/sampled.json",
     log:

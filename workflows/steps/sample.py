@@ -27,6 +27,7 @@ from implementations.tasks.problem import Problem
 from records.failures import Absent, load_problem, reason_of
 from records.layout import problem_path, run_folder
 from records.marks import write_mark
+from records.tuning import load_tuning
 from records.usage import Meter, metered
 from workflows.locks import held, is_superseded
 
@@ -42,6 +43,8 @@ class Planned(NamedTuple):
     method: str
     settings: dict[str, Any]
     seed: int
+    #: The file with its step, where that is tuned for all seeds at once.
+    tuned: str | None = None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -87,7 +90,9 @@ def make(planned: Planned, folder: Path, backend: str, problem_of: Callable[[int
     """Make a run with what becomes of it; False where that is for another call, because the system failed."""
 
     def job() -> Job:
-        return Job(problem_of(planned.seed), planned.method, Settings.of(planned.settings), backend, planned.seed)
+        tuned = load_tuning(Path(planned.tuned)) if planned.tuned else None
+        settings = Settings.of(planned.settings)
+        return Job(problem_of(planned.seed), planned.method, settings, backend, planned.seed, tuned)
 
     record: Record | None = None
     # Whatever is wrong goes into its log, below.
@@ -114,7 +119,7 @@ def make(planned: Planned, folder: Path, backend: str, problem_of: Callable[[int
 def outcome(planned: Planned, folder: Path, backend: str, job: Callable[[], Job]) -> Record:
     """The record of a run: another process's that has just finished, a new one, or that of its failure."""
     what = planned._asdict() | {"backend": backend}
-    del what["path"]
+    del what["path"], what["tuned"]
     started_at = datetime.now(UTC)
     try:
         wanted = job()

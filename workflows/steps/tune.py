@@ -1,0 +1,94 @@
+"""Find the step of a method on a whole network, by pilots on a problem whose reference is known."""
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import implementations
+import metrics
+from implementations.backends import use_one_thread
+from implementations.infrastructure.files import sha256_of
+from implementations.inputs import Skipped
+from implementations.ladder import JUDGED_BUDGET, climb
+from implementations.methods import find_method, source_of
+from implementations.plugins import checksum
+from implementations.settings import Settings
+from implementations.tuning import TunedApart
+from records.failures import load_problem, load_reference, reason_of
+from records.tuning import write_failed_tuning, write_tuning
+from records.usage import metered
+from workflows.judge import known
+from workflows.locks import hold
+from workflows.shared import provide
+from workflows.steps.sample import Planned
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m workflows.steps.tune", description=__doc__)
+    parser.add_argument("--problem", type=Path, required=True, help="that of the pilots")
+    parser.add_argument("--reference", type=Path, required=True, help="its right answer at the weight of the target")
+    parser.add_argument("--backend", required=True)
+    parser.add_argument("--run", type=json.loads, required=True, help="fields of workflows.steps.sample.Planned")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--results", type=Path, required=True, help="folder of the study's results")
+    arguments = parser.parse_args(argv)
+    planned = Planned(**arguments.run)
+    source = source_of(find_method(planned.method))
+    with metered(arguments.results, "tune", str(arguments.out.parent)):
+        hold(arguments.out.parent, is_patient=True)
+        try:
+            origin = {
+                "problem_sha256": sha256_of(arguments.problem),
+                "reference_sha256": sha256_of(arguments.reference),
+                "method": planned.method,
+                "method_sha256": checksum(source) if source else None,
+                "settings": planned.settings,
+                "backend": arguments.backend,
+                "seed": planned.seed,
+                "code_of_methods": _code(),
+            }
+            provide(
+                arguments.out, arguments.results, origin, lambda path: write_tuning(path, _tuned(arguments, planned))
+            )
+        except Exception as error:
+            write_failed_tuning(arguments.out, reason_of(error))
+    return 0
+
+
+def _tuned(arguments: argparse.Namespace, planned: Planned) -> TunedApart:
+    problem, reference = load_problem(arguments.problem), load_reference(arguments.reference)
+    card, settings = find_method(planned.method), Settings.of(planned.settings)
+    # Without a reference to be trusted the bound is that of the temperature; the budget stays.
+    right = None if isinstance(reference, str) or not reference.is_usable else known(problem, reference)
+    use_one_thread(arguments.backend)
+    started, cpu_started = time.perf_counter(), time.process_time()
+    try:
+        found = climb(problem, card, settings, arguments.backend, planned.seed, right, JUDGED_BUDGET)
+    except Skipped as reason:
+        return TunedApart(None, skipped=str(reason))
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
+    record: dict[str, Any] = {**found.record(), "pilot_seed": planned.seed, "has_reference": right is not None}
+    return TunedApart(
+        record, seconds=seconds - found.compile_seconds, cpu_seconds=cpu_seconds - found.compile_cpu_seconds
+    )
+
+
+@cache
+def _code() -> str:
+    """A checksum of all code that a pilot runs or is judged by."""
+    digest = hashlib.sha256()
+    for package in (implementations, metrics):
+        folder = Path(str(package.__file__)).parent
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(f"{path.relative_to(folder)} {sha256_of(path)}\n".encode())
+    return digest.hexdigest()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
