@@ -72,7 +72,7 @@ NUM_DRAWS = 400
 TEMPERATURE_BOUND = 0.1
 #: The budget where the right predictions are known: chains of a whole network take some 100,000 steps to forget where
 #: they began. A point of `regression` takes 10 to 60 ns, so that is some seconds.
-JUDGED_BUDGET = 160_000_000
+JUDGED_BUDGET = 100_000_000
 #: Of it, what the ladder gets, and each of so many pilots that confirm a step.
 SHARE_OF_LADDER, SHARE_OF_LAST, NUM_LAST = 0.25, 0.25, 3
 #: More steps of a pilot than these are not worth their overhead.

@@ -26,7 +26,7 @@ from workflows.steps import data, evaluate, network, reference, sample
 HEAVY = ("jax", "torch", "scipy.stats", "pandas", "matplotlib", "sklearn", "mlflow", "snakemake")
 STEPS = {
     "data network reference sample timing": [],
-    "evaluate": ["scipy.stats"],
+    "evaluate tune": ["scipy.stats"],
     "summary track": ["scipy.stats", "pandas"],
 }
 
