@@ -116,11 +116,13 @@ def test_the_study_has_every_method_both_targets_of_every_task_and_one_way_to_tu
     # tempered is full_mh at another weight, and temperature scaling samples nothing.
     assert {run.method for run in found} == set(METHODS) - {"tempered", "temperature"}
     targets = {(run.variant.label, run.settings.target_weight(run.variant.size.num_points)) for run in found}
-    sizes = {"logistic": (10_000, 100), "digits": (1200, 100), "mnist": (55_000, 100)}
+    sizes = {"logistic": (10_000, 100), "digits": (1200, 100), "mnist": (55_000, 100), "regression-all": (2000, 5)}
     assert targets == {(task, float(weight)) for task, weights in sizes.items() for weight in weights}
     pinned = {run.method for run in found if run.settings.step_size != "ladder"}
     assert pinned == {"laplace", "blackjax_hmc", "blackjax_nuts", "posteriors_sgld"}
     assert {run.seed for run in found} == {0, 1, 2}
+    # Of the whole network each step that is not pinned is found once for all seeds.
+    assert all(run.is_tuned_apart == (run.variant.stochastic == "all" and run.method not in pinned) for run in found)
 
 
 def test_the_documentation_names_the_winners_of_every_published_study(tmp_path):
