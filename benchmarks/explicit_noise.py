@@ -150,14 +150,17 @@ def run_jax(problem: Problem, method: str, settings: Settings, start: np.ndarray
         kernel = METHODS[method].kernel(target, settings.shapes)
         points, values = jax.tree.map(jnp.asarray, _inputs(problem, method, settings, factor))
         noise = jax.tree.map(jnp.asarray, make_noise(problem, method, settings, factor))
-        state = kernel.init(jax.tree.map(lambda array: array[0], noise), jnp.asarray(start), points, values)
 
-        def body(state: Any, noise: Any) -> Any:
+        def body(state: Any, noise: Any, points: Points, values: Values) -> Any:
             target.losses_evaluated = target.gradients_evaluated = 0
             state, info = kernel.step(noise, state, points, values)
             return state, (state.position, info.is_accepted, info.num_likelihoods, info.num_gradients)
 
-        kept = jax.jit(lambda state: jax.lax.scan(body, state, noise), compiler_options=COMPILER_OPTIONS)(state)[1]
+        def steps(start: Any, points: Points, values: Values, noise: Any) -> Any:
+            state = kernel.init(jax.tree.map(lambda array: array[0], noise), start, points, values)
+            return jax.lax.scan(lambda state, noise: body(state, noise, points, values), state, noise)[1]
+
+        kept = jax.jit(steps, compiler_options=COMPILER_OPTIONS)(jnp.asarray(start), points, values, noise)
         positions, accepted, *reported = map(np.asarray, kept)
         return Steps(positions, accepted, _evaluated(target), (reported[0], reported[1]))
 

@@ -1,7 +1,9 @@
 """Settings of the whole test suite, and the problems that many tests share."""
 
+import gc
 import os
 from functools import cache
+from itertools import count
 
 import pytest
 from _pytest.nodeid import NodeId
@@ -30,6 +32,11 @@ os.environ |= {
 }
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
+#: Modules whose tests were begun so far, and begun again.
+MODULES = count()
+# Compiling makes many objects and hardly any garbage.
+gc.set_threshold(50_000, 20, 100)
 
 # No deadline: the first example pays for a compilation.
 settings.register_profile("suite", derandomize=True, deadline=None)
@@ -78,6 +85,19 @@ def compile_audits_quickly() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def quick_audits():
     compile_audits_quickly()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_collections():
+    """A process ends with millions of objects, most of them compiled code's, and every run collects garbage.
+
+    Looked through each time, they would take much of the suite's time: what is there is taken as there to stay, and
+    looked through again once in a while, or evicted loops would stay as well.
+    """
+    if next(MODULES) % 20 == 19:
+        gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

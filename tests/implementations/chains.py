@@ -1,7 +1,9 @@
 """Running chains in tests: many short ones side by side, and their moments in function space."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from implementations.methods import resolve
@@ -10,6 +12,11 @@ from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import Problem
 
 BACKENDS = ("jax-cpu", "torch-cpu")
+
+
+def at_once(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """A function in jax as one program, soon compiled: call by call, each of its operations would be one."""
+    return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0}, **options)
 
 
 class Moments(NamedTuple):

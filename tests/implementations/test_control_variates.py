@@ -6,7 +6,6 @@ from io import StringIO
 from itertools import combinations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
@@ -21,11 +20,13 @@ from implementations.sampling import sample as sample_in_memory
 from implementations.tasks.anchor import distance_from_mode, find_anchor
 from implementations.tasks.problem import Problem
 from metrics.decisions import balance
-from tests.implementations.chains import BACKENDS, moments, sample
+from tests.implementations.chains import BACKENDS, at_once, moments, sample
 from tests.implementations.test_targets import MANY, NUM_ERRORS, fixed_point, gradient_noise, whitened_covariance
 
 both = pytest.mark.parametrize("backend", BACKENDS)
 orders = pytest.mark.parametrize("order", proxies.ORDERS)
+#: By jax, one program for all moves of a model.
+jax_remainders, jax_residuals = (at_once(f, static_argnums=(2, 3)) for f in (proxies.remainders, proxies.residuals))
 ANCHORED = ["pbnn_cv", "pbnn_cn", "pbnn_mala_cv"]
 
 
@@ -40,13 +41,20 @@ def weigh_all(sampler, positions: np.ndarray, indices: np.ndarray, normals: np.n
     put = sampler._put
     kernel = sampler.loop.kernel
     with jax.enable_x64(True), torch.no_grad():
-        random = sampler.loop.random(jax.random.key(0) if is_jax else torch.Generator().manual_seed(0))
-        noise = kernel.noise(random, (len(positions),), sampler.values)
+        source = jax.random.key(0) if is_jax else torch.Generator().manual_seed(0)
+
+        def draw(source, values):
+            return kernel.noise(sampler.loop.random(source), (len(positions),), values)
+
+        noise = (at_once(draw) if is_jax else draw)(source, sampler.values)
         moves = put(normals @ np.asarray(sampler.values.factor).T)
         noise = noise._replace(normals=put(normals), moves=moves, indices=put(indices))
         points = sampler.all_points()
-        state = kernel.init(noise, put(positions), points, sampler.values)
-        audited = kernel.audit(noise, state, points, sampler.values)
+
+        def weigh(noise, positions, points, values):
+            return kernel.audit(noise, kernel.init(noise, positions, points, values), points, values)
+
+        audited = (at_once(weigh) if is_jax else weigh)(noise, put(positions), points, sampler.values)
     return {name: np.asarray(array) for name, array in audited.items()}
 
 
@@ -118,7 +126,7 @@ def test_remainders_are_losses_less_proxies_to_all_their_digits(problem, order, 
         if order == "second":
             expected = expected - (exact * (u - mean) ** 2).sum(axis=0) / 2
     for found in (
-        proxies.remainders(jnp.asarray(moves), jnp.asarray(shares), model, order),
+        jax_remainders(moves, shares, model, order),
         proxies.remainders(torch.from_numpy(moves), torch.from_numpy(shares), model, order),
         proxies.remainders(moves, shares, model, order),
     ):
@@ -139,11 +147,12 @@ def test_residuals_are_the_derivatives_of_remainders(problem, order, likelihood)
     shares = generator.dirichlet(np.ones(max(num_kept, 1)), size=50).T[:num_kept]
     if proxies.num_columns(model, order) > num_kept:
         shares = np.concatenate([shares, generator.normal(size=(model.num_outputs, 50))])
+    slopes = at_once(jax.grad(lambda *given: proxies.remainders(*given).sum()), static_argnums=(2, 3))
     with jax.enable_x64(True):
         for size in (0.1, 3.0):
-            moves = jnp.asarray(size * generator.normal(size=(model.num_outputs, 50)))
-            expected = jax.grad(lambda u: proxies.remainders(u, jnp.asarray(shares), model, order).sum())(moves)
-            found = proxies.residuals(moves, jnp.asarray(shares), model, order)
+            moves = size * generator.normal(size=(model.num_outputs, 50))
+            expected = slopes(moves, shares, model, order)
+            found = jax_residuals(moves, shares, model, order)
             np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
 
 
@@ -154,8 +163,8 @@ def test_a_loss_far_out_is_large_and_finite(problem, order):
     shares = np.full((10, 1), 0.1, np.float32)
     moves = np.zeros((10, 1), np.float32)
     moves[0] = 1000.0
-    assert np.isfinite(proxies.remainders(jnp.asarray(moves), jnp.asarray(shares), model, order)).all()
-    assert np.isfinite(proxies.residuals(jnp.asarray(moves), jnp.asarray(shares), model, order)).all()
+    assert np.isfinite(jax_remainders(moves, shares, model, order)).all()
+    assert np.isfinite(jax_residuals(moves, shares, model, order)).all()
 
 
 LINEAR = {"batch_size": 10, "num_batches": 2}

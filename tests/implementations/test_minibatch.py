@@ -16,6 +16,7 @@ from implementations.jax_backend import minibatch as jax_minibatch
 from implementations.methods import METHODS, resolve
 from implementations.torch_backend import chain as torch_chain
 from implementations.torch_backend import minibatch as torch_minibatch
+from tests.implementations.chains import at_once
 
 #: A correct sampler fails a test at this level once in ten thousand seeds; the seeds are fixed.
 LEVEL = 1e-4
@@ -79,7 +80,11 @@ def draw_block(backend, problem, method, **given):
     chain, source = (jax_chain, jax.random.key(0)) if backend == "jax" else (torch_chain, torch.Generator())
     sampler = chain.build_sampler(problem, METHODS[method], resolve(method, given, problem), "cpu")
     shape = (50, sampler.settings.chains)
-    return sampler.loop.kernel.noise(sampler.loop.random(source), shape, sampler.values)
+
+    def noise(source, values):
+        return sampler.loop.kernel.noise(sampler.loop.random(source), shape, values)
+
+    return (at_once(noise) if backend == "jax" else noise)(source, sampler.values)
 
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])

@@ -21,7 +21,7 @@ from implementations.tasks.anchor import distance_from_mode, find_anchor
 from implementations.tasks.derivatives import hessian, loss_and_gradient
 from implementations.tasks.problem import Problem, network_outputs
 from implementations.torch_backend import likelihood as torch_likelihood
-from tests.implementations.chains import BACKENDS
+from tests.implementations.chains import BACKENDS, at_once
 from tests.implementations.test_control_variates import make_sampler, weigh_all
 
 # Of torch's own making, where it differentiates twice.
@@ -167,15 +167,17 @@ def test_the_anchored_gradient_of_all_points_is_the_targets_own(backend, likelih
     problem, weight = network(likelihood), 20.0
     sampler = make_sampler(problem, "sgld_cv", backend, batch_size=40, weight=weight, proxy=order)
     anchor, form = anchor_at(problem, weight), sampler.loop.form
-    library = jax_likelihood if backend == "jax-cpu" else torch_likelihood
+    is_jax = backend == "jax-cpu"
+    library = jax_likelihood if is_jax else torch_likelihood
     target = inputs.ModelTarget(form.model, library, None)
     _, positions = places(problem, 0.3)
     points = sampler.all_points()
     with jax.enable_x64(True), torch.no_grad():
-        whole = target.anchored_gradient(
-            sampler._put(positions), points.together, points.anchor, sampler.values.weight, order
+        run = at_once(target.anchored_gradient, static_argnums=4) if is_jax else target.anchored_gradient
+        whole, none = (
+            run(sampler._put(positions), data, points.anchor, sampler.values.weight, order)
+            for data in (points.together, None)
         )
-        none = target.anchored_gradient(sampler._put(positions), None, points.anchor, sampler.values.weight, order)
     for found, of_proxies, position in zip(whole, none, positions, strict=True):
         expected = loss_and_gradient(problem, position, weight)[1] + position / problem.prior_scale**2
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-8, atol=1e-10)

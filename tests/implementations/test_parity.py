@@ -22,6 +22,7 @@ from implementations.metropolis import Noise
 from implementations.settings import Settings
 from implementations.tasks.geometry import preconditioner_factor, start_points
 from implementations.tasks.problem import Problem
+from tests.implementations.chains import at_once
 
 #: A wrong decision or state shows within a few steps; the gate makes more.
 NUM_STEPS = 80
@@ -124,9 +125,14 @@ def test_an_audited_move_is_the_references(problem, method, backend):
     with jax.enable_x64(True), torch.no_grad():
         put = jnp.asarray if backend == "jax-cpu" else torch.from_numpy
         noise = Noise(*(put(part[0]) for part in explicit))
-        kernel, points = sampler.loop.kernel, sampler.all_points()
-        state = kernel.init(noise, put(start), points, sampler.values)
-        audit = {name: np.asarray(array) for name, array in kernel.audit(noise, state, points, sampler.values).items()}
+        kernel = sampler.loop.kernel
+
+        def weigh(noise, start, points, values):
+            return kernel.audit(noise, kernel.init(noise, start, points, values), points, values)
+
+        run = at_once(weigh) if backend == "jax-cpu" else weigh
+        audit = run(noise, put(start), sampler.all_points(), sampler.values)
+        audit = {name: np.asarray(array) for name, array in audit.items()}
     for chain in range(CHAINS):
         step_noise = numpy_reference.Noise(
             explicit.normals[0, chain],
@@ -202,8 +208,11 @@ def test_many_points_in_tiles_are_the_references_losses_and_gradient(problem, mo
     position = start_points(digits, 100.0, CHAINS, 0)
     with jax.enable_x64(True):
         data = JaxData(jnp.asarray(digits.features, float), jnp.asarray(digits.targets))
-        losses, gradient = jax_likelihood.losses_and_gradient(jnp.asarray(position), data, 100.0, digits.model)
-        np.testing.assert_allclose(losses, jax_likelihood.point_losses(jnp.asarray(position), data, digits.model))
+        losses, gradient = at_once(jax_likelihood.losses_and_gradient, static_argnums=3)(
+            position, data, 100.0, digits.model
+        )
+        together = at_once(jax_likelihood.point_losses, static_argnums=2)(position, data, digits.model)
+        np.testing.assert_allclose(losses, together)
     for chain in range(CHAINS):
         expected = numpy_reference.point_losses(position[chain], digits, everything)
         np.testing.assert_allclose(losses[chain], expected, rtol=1e-9, atol=1e-12)

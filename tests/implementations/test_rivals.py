@@ -21,11 +21,20 @@ from implementations.schedule import draw_steps, step_sizes
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.weighing import Losses
 from metrics import decisions
-from tests.implementations.chains import BACKENDS, moments, sample
+from tests.implementations.chains import BACKENDS, at_once, moments, sample
 from tests.implementations.test_targets import gradient_noise
 
 both = pytest.mark.parametrize("backend", BACKENDS)
-arrays = pytest.mark.parametrize("array", [np.asarray, jnp.asarray, torch.tensor], ids=["numpy", "jax", "torch"])
+#: A function of arrays as each library runs it, given arrays of NumPy.
+libraries = pytest.mark.parametrize(
+    "within",
+    [
+        lambda function: function,
+        at_once,
+        lambda function: lambda *given: function(*map(torch.as_tensor, given)),
+    ],
+    ids=["numpy", "jax", "torch"],
+)
 
 MANY = {"chains": 128, "num_steps": 1000, "num_warmup": 300, "thin": 10}
 #: torch's loops run eagerly: fewer steps.
@@ -53,27 +62,28 @@ def residual(problem, name, backend, number=40, spread=1.0, **given):
     return decisions.balance(**found)
 
 
-@arrays
-def test_tails_agree_with_scipy(array):
+@libraries
+def test_tails_agree_with_scipy(within):
     z = np.linspace(-6, 6, 101)
-    np.testing.assert_allclose(np.asarray(special.normal_tail(array(z))), stats.norm.sf(z), rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(within(special.normal_tail)(z)), stats.norm.sf(z), rtol=1e-5)
+    student_tail = within(special.student_tail)
     for dof in (9, 49, 999):
         t = np.linspace(0, 3, 31)
-        found = special.student_tail(array(t), array(np.float64(dof)))
+        found = student_tail(t, np.float64(dof))
         np.testing.assert_allclose(np.asarray(found), stats.t.sf(t, dof), rtol=1e-2)
 
 
 # The Barker test
 
 
-@arrays
+@libraries
 @pytest.mark.parametrize("variance", [0.0, 0.3, 0.9, 0.999])
-def test_the_barker_test_makes_up_for_gaussian_noise(array, variance):
+def test_the_barker_test_makes_up_for_gaussian_noise(within, variance):
     """The mean of A over the noise of delta is Barker's acceptance of the true difference."""
     true = np.linspace(-6, 6, 13)
     noise = np.linspace(-7, 7, 4001)
     delta = true[:, None] + np.sqrt(variance) * noise
-    log_accept = acceptance.noisy_barker(array(delta), array(np.full_like(delta, variance)))
+    log_accept = within(acceptance.noisy_barker)(delta, np.full_like(delta, variance))
     share = stats.norm.pdf(noise) / stats.norm.pdf(noise).sum()
     np.testing.assert_allclose(np.exp(np.asarray(log_accept)) @ share, 1 / (1 + np.exp(true)), atol=1e-4)
 

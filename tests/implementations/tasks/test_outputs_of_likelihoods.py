@@ -10,6 +10,7 @@ from implementations.infrastructure.errors import SettingError
 from implementations.jax_backend.likelihood import FUNCTIONS as JAX
 from implementations.tasks.likelihoods import LIKELIHOODS, find_likelihood
 from implementations.torch_backend.likelihood import FUNCTIONS as TORCH
+from tests.implementations.chains import at_once
 
 NUM_POINTS, NOISE_SD = 12, 0.7
 NUM_OUTPUTS = {"categorical": 4}
@@ -41,8 +42,8 @@ def test_slope_curvature_and_remainders_are_those_of_the_loss_in_jax(name) -> No
 
         kept, slope = likelihood.at_anchor(start, targets, NOISE_SD)
         gradient = jax.grad(lambda outputs: losses(outputs).sum())
-        np.testing.assert_allclose(slope, gradient(start), rtol=1e-10, atol=1e-12)
-        product = jax.jvp(gradient, (start,), (v,))[1]
+        expected, product = at_once(lambda start, v: jax.jvp(gradient, (start,), (v,)))(start, v)
+        np.testing.assert_allclose(slope, expected, rtol=1e-10, atol=1e-12)
         bend = likelihood.curvature_form(kept, u, v, NOISE_SD)
         np.testing.assert_allclose(bend, (u * product).sum(axis=0), rtol=1e-10, atol=1e-12)
         plane = losses(start) + (slope * u).sum(axis=0)
@@ -50,9 +51,8 @@ def test_slope_curvature_and_remainders_are_those_of_the_loss_in_jax(name) -> No
         for order, taylor in (("first", plane), ("second", parabola)):
             left = likelihood.remainders(u, kept, NOISE_SD, order)
             np.testing.assert_allclose(left, losses(start + u) - taylor, rtol=1e-9, atol=1e-12)
-            by_output = jax.grad(lambda moves, order=order: likelihood.remainders(moves, kept, NOISE_SD, order).sum())(
-                u
-            )
+            slopes = jax.grad(lambda moves, order=order: likelihood.remainders(moves, kept, NOISE_SD, order).sum())
+            by_output = at_once(slopes)(u)
             found = likelihood.remainder_residuals(u, kept, NOISE_SD, order)
             np.testing.assert_allclose(found, by_output, rtol=1e-9, atol=1e-12)
 
