@@ -189,6 +189,12 @@ def _names_cell(names: str | None, note: str = "") -> Cell:
     )
 
 
+def _range(row: Mapping[Any, Any]) -> str:
+    if row.get("lead_low") is None:
+        return ""
+    return f", {format_number(row['lead_low'])} to {format_number(row['lead_high'])}"
+
+
 def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
     if "winners" not in found:
         return None
@@ -209,13 +215,13 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
         if row.get("rival_method") is None:
             lead = Cell("no other candidate", style="unresolved")
         else:
-            factor = f"× {format_number(row['lead'])} " if row["lead"] is not None else ""
-            rival = f"{factor}over {method_name(row['rival_method'])}"
-            has_interval = row.get("lead_low") is not None
-            ends = (
-                f"{format_number(row['lead_low'])} to {format_number(row['lead_high'])}" if has_interval else "one seed"
+            # The name on a line of its own, which may wrap: the table keeps its width.
+            lead = Cell(
+                "one seed" if row["lead"] is None else f"× {format_number(row['lead'])}",
+                f"over {method_name(row['rival_method'])}{_range(row)}",
+                row["lead"],
+                "lead" if row["is_clear"] else "lead unresolved",
             )
-            lead = Cell(rival, ends, row["lead"], "" if row["is_clear"] else "unresolved")
         winner = method_cell(row | {"setting": ", ".join(filter(None, [row["backend"], row["setting"]]))})
         rows.append([*start, winner, estimate_cell(row, "value"), bias, lead, *entrants])
     return Table(

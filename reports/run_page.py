@@ -61,7 +61,7 @@ def _page(template: jinja2.Template, study: StudyResults, row: Row, folder: Path
     return template.render(
         study=study.name,
         row=row,
-        title=f"{method_name(row['method'])} on {task_name(row)}, {row['backend']}, seed {row['seed']}",
+        title=f"{method_name(row['method'])} on {task_name(row['variant'])}, {row['backend']}, seed {row['seed']}",
         settings=format_settings(one),
         anchor=anchor,
         charts=[(heading, Markup(svg), text) for heading, svg, text in charts],
