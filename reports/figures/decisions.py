@@ -76,14 +76,16 @@ def draw_decisions(results: StudyResults) -> Drawing:
         ),
         *unconverged_lines(settings),
     )
+    return Drawing(figure, caption, runs_of(settings), _message(penalised, naive), numbers)
+
+
+def _message(penalised: Sequence[Setting], naive: Sequence[Setting]) -> str:
+    """The largest shares of wrong accepts, where the penalty lowers them or there is nothing to compare it with."""
     worst = [max(one.mean("audit_wrong_accepts") for one in part) for part in (penalised, naive) if part]
-    is_clear = len(worst) == 2 and worst[0] < worst[1]
-    title = (
-        f"Wrong accepts: at most {100 * worst[0]:.0f} % of steps with the penalty, {100 * worst[1]:.0f} % without"
-        if is_clear
-        else ""
-    )
-    return Drawing(figure, caption, runs_of(settings), title, numbers)
+    if not penalised or (naive and worst[0] >= worst[1]):
+        return ""
+    without = f", {100 * worst[1]:.0f} % without" if naive else ""
+    return f"Wrong accepts: at most {100 * worst[0]:.0f} % of steps with the penalty{without}"
 
 
 def _label(setting: Setting) -> str:
