@@ -1,8 +1,9 @@
 """How settings and numbers are written, the same in figures, tables, captions, MLflow and logs."""
 
 import math
+import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from metrics.seeds import Estimate
@@ -31,6 +32,15 @@ LENGTHS = {
     "chains": "chains",
     "dtype": "",
 }
+#: Departures of a task from its usual form, as its label has them (workflows.study), and in words.
+DEPARTURES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (r"all", lambda found: "all layers"),
+    (r"laplace", lambda found: "Laplace prior"),
+    (r"scale([\d.e]+)", lambda found: f"prior sd {found[1]}"),
+    (r"points(\d+)", lambda found: f"N = {int(found[1]):,}"),
+    (r"epochs(\d+)", lambda found: f"{found[1]} epochs"),
+    (r"fresh\d+", lambda found: "fresh points"),
+)
 #: A number this close to 0 is what rounding left of it.
 ROUNDING = 1e-12
 
@@ -38,6 +48,24 @@ ROUNDING = 1e-12
 def method_name(method: str) -> str:
     """What readers call a method."""
     return facts_of(method).label
+
+
+def task_name(where: Setting | str) -> str:
+    """``linear (N = 10,000)`` for the variant ``linear-points10000``, or for a setting on it."""
+    parts = (where if isinstance(where, str) else str(where["variant"])).split("-")
+    words: list[str] = []
+    # From the end: the name of somebody's own task may have such a line in it.
+    while len(parts) > 1 and (word := _departure(parts[-1])):
+        words.insert(0, word)
+        parts.pop()
+    task = "-".join(parts)
+    return f"{task} ({', '.join(words)})" if words else task
+
+
+def _departure(part: str) -> str:
+    """In words, or nothing where it is none."""
+    found = ((re.fullmatch(pattern, part), words) for pattern, words in DEPARTURES)
+    return next((words(match) for match, words in found if match), "")
 
 
 def format_settings(setting: Setting, *without: str) -> str:

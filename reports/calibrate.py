@@ -14,7 +14,7 @@ from pathlib import Path
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.infrastructure.files import Damaged
 from metrics.seeds import Estimate, paired_difference
-from records.display import format_estimate, format_name, format_value
+from records.display import format_estimate, format_name, format_value, task_name
 from records.setting import Setting, estimate_of
 from records.study import StudyResults
 from reports.evidence import full_data_of, settings
@@ -66,7 +66,7 @@ def batch_settings(study: StudyResults, variant: str, method: str) -> list[Setti
     found = settings(study, variant=variant, method=method, weight="batch")
     practical = [setting for setting in found if setting["variance"] != "oracle"]
     if not practical:
-        raise NothingToShow(f"Missing runs: {method} on {variant} ran with variance oracle only")
+        raise NothingToShow(f"Missing runs: {method} on {task_name(variant)} ran with variance oracle only")
     return practical
 
 
@@ -82,7 +82,7 @@ def format_choice(study: StudyResults, variant: str, method: str) -> list[str]:
     overall, own = ece_on_test(choice)
     full_line, comparison = _compared(study, variant, choice)
     lines = [
-        f"{study.name}: {method} on {variant}, converged at every n in seeds {_listed(choice.seeds)}",
+        f"{study.name}: {method} on {task_name(variant)}, converged at every n in seeds {_listed(choice.seeds)}",
         "",
         _line("n", "validation ECE", "validation gap", "test ECE", "test gap", "run"),
         *(

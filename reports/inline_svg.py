@@ -2,7 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from reports.types import Mark
 
@@ -10,6 +10,7 @@ SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 ElementTree.register_namespace("", SVG)
 ElementTree.register_namespace("xlink", XLINK)
 
+BLACK = "#000000"
 #: Digits of a coordinate beyond these, in a number of the drawing's points, are not to be seen.
 LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
 
@@ -34,6 +35,10 @@ def inline_svg(
         for position, element in enumerate(list(parent)):
             if element.get("id") in marks:
                 parent[position] = _linked(element, marks[element.get("id", "")], anchors)
+    for element in _drawn(root):
+        # Matplotlib leaves black to be understood, and a style sheet for the dark would not find it.
+        if "fill" not in element.get("style", ""):
+            element.set("fill", BLACK)
     targets = _targets(root)
     for element in root.iter():
         _adapt(element, prefix, targets)
@@ -42,7 +47,16 @@ def inline_svg(
 
 def colours_of(svg: bytes) -> set[str]:
     """The colours of a drawing's lines, areas and letters."""
-    return set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", svg.decode()))
+    return {BLACK, *re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", svg.decode())}
+
+
+def _drawn(element: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    """The shapes that are seen, not those kept for others to use, which these may fill as they like."""
+    for child in element:
+        if child.tag in (f"{{{SVG}}}path", f"{{{SVG}}}use"):
+            yield child
+        elif child.tag != f"{{{SVG}}}defs":
+            yield from _drawn(child)
 
 
 def _linked(element: ElementTree.Element, mark: Mark, anchors: Mapping[str, str]) -> ElementTree.Element:

@@ -14,7 +14,7 @@ from reports.types import INCONCLUSIVE, Claim, ClaimResult, Verdict
 
 def judge_claims(claims: Sequence[Claim], study: StudyResults) -> list[ClaimResult]:
     """Every claim, in order. One that cannot be judged does not take the others with it."""
-    seeds = {f"without seed {seed}": _without_seed(study, seed) for seed in _seeds(study)}
+    seeds = {str(seed): _without_seed(study, seed) for seed in _seeds(study)}
     libraries = {f"on {backend} alone": _of_backend(study, backend) for backend in _libraries(study)}
     results = [_judged(claim, study, seeds, libraries) for claim in claims]
     decided = [place for place, result in enumerate(results) if result.verdict.p_value is not None]
@@ -40,12 +40,14 @@ def _judged(
 ) -> ClaimResult:
     try:
         verdict = claim.judge(_of_registered_seeds(claim, study))
-        fragility = _fragility(claim, verdict, seeds, libraries)
+        fragility, is_fragile = _fragility(claim, verdict, seeds, libraries)
     except Exception as error:
         failure = format_error(error)
         return ClaimResult(claim, Verdict(INCONCLUSIVE, f"It could not be judged: {failure}"), failure)
     commits = _commits(study, verdict.runs)
-    return ClaimResult(claim, verdict, None, fragility, registration(claim.registered, commits), looks=study.looks)
+    return ClaimResult(
+        claim, verdict, None, fragility, registration(claim.registered, commits), None, study.looks, is_fragile
+    )
 
 
 def format_error(error: Exception) -> str:
@@ -56,16 +58,25 @@ def format_error(error: Exception) -> str:
 
 def _fragility(
     claim: Claim, verdict: Verdict, seeds: Mapping[str, StudyResults], libraries: Mapping[str, StudyResults]
-) -> str:
-    """What becomes of the verdict when one seed is left out, and on each library alone."""
+) -> tuple[str, bool]:
+    """What becomes of the verdict when one seed is left out, and on each library alone; does a seed change it?"""
     if verdict.is_absent or not verdict.runs:
-        return ""
+        return "", False
     others = {name: claim.judge(_of_registered_seeds(claim, part)) for name, part in seeds.items()}
-    flips = [f"{other.outcome} {name}" for name, other in others.items() if other.outcome != verdict.outcome]
+    flips: dict[str, list[str]] = {}
+    for seed, other in others.items():
+        if other.outcome != verdict.outcome:
+            flips.setdefault(other.outcome, []).append(seed)
     alone = {name: claim.judge(_of_registered_seeds(claim, part)) for name, part in libraries.items()}
-    words = ["It flips: " + "; ".join(flips) if flips else "No single seed changes it"]
+    words = [f"It is {outcome} without seed {_any_of(names)}" for outcome, names in flips.items()]
+    words = words or ["No single seed changes it"]
     words += [_on_one_library(name, verdict, other) for name, other in alone.items()]
-    return "; ".join(words) + "."
+    return "; ".join(words) + ".", bool(flips)
+
+
+def _any_of(names: Sequence[str]) -> str:
+    """``1, 2 or 3``"""
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _on_one_library(name: str, verdict: Verdict, other: Verdict) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 from implementations.methods import METHODS
 from metrics.seeds import Estimate
 from records.columns import COLUMNS
-from records.display import distinct_settings
+from records.display import distinct_settings, format_given, task_name
 from records.methods import in_order
 from records.setting import Setting, one_backend, plain_rows
 from records.study import StudyResults
@@ -25,7 +25,7 @@ MADE_ELSEWHERE = "made elsewhere"
 NOT_RUN = "not run at this target in this study"
 RULE = (
     f"Ranked by effective draws of the slowest prediction per million evaluations, among entrants whose bias is small "
-    f"(within {MARGIN} reference sd in the mean, {MARGIN:.0%} in the sd). {WINNER_RULE.split('. ')[1]}."
+    f"(within {MARGIN} reference sd in the mean, {100 * MARGIN:.0f} % in the sd). {WINNER_RULE.split('. ')[1]}."
 )
 
 Row = dict[str, Any]
@@ -100,6 +100,11 @@ def weight_of(setting: Setting) -> float:
         return float(setting["target_weight"])
     named = {"data": setting["num_points"], "batch": setting["batch_size"]}
     return float(named.get(setting["weight"], setting["weight"]))
+
+
+def target_text(variant: str, weight: float) -> str:
+    """``logistic, w = 10,000``"""
+    return f"{task_name(variant)}, w = {format_given(weight)}"
 
 
 def _order(setting: Setting) -> tuple[int, float]:

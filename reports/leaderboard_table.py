@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from reports.leaderboard import NUMBERS, RULE
+from reports.leaderboard import NUMBERS, RULE, target_text
 from reports.page_tables import Cell, Table, estimate_cell, method_cell
 from reports.tables import METRICS
 
@@ -27,11 +27,12 @@ def _table(target: str, frame: pd.DataFrame) -> Table:
     variant, _, weight = target.rpartition("-w")
     return Table(
         f"leaderboard-{target}",
-        f"Leaderboard of {variant}, w = {weight}",
+        f"Leaderboard of {target_text(variant, float(weight))}",
         ["method", "rank", "within the bound", *(METRICS[name].heading for name in NUMBERS), "why no rank"],
         rows,
         meanings={"rank": RULE},
         csv=f"tables/leaderboard_{target}.csv",
+        heading=target_text(variant, float(weight)),
     )
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from implementations.infrastructure.provenance import PACKAGES
-from records.display import format_number
+from records.display import format_estimate, format_number
 from records.methods import facts_of, in_order
 from records.setting import CONVERGED
 from records.study import StudyResults
@@ -45,20 +45,23 @@ from reports.types import (
     FigureResult,
     Finding,
     Speed,
+    Verdict,
 )
-from reports.verdicts import format_evidence
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 #: What a reader of the paper does not expect stands first.
 SURPRISES = (NOT_REPRODUCED, IN_PART, PREMISE_NOT_MET, INCONCLUSIVE, REPRODUCED, NOT_ASKED)
-#: Of the bottom line, below a title that is the first of the findings.
+#: Of the bottom line.
 NUM_SENTENCES = 3
 #: Claims whose statements all have room on the first screen.
 FEW_CLAIMS = 6
 #: Words of a reason that a reader takes in without a fold.
 MAX_REASON = 60
 SENTENCE_END, INTERVAL = re.compile(r"(?<=\.) (?=[^\W\d])"), re.compile(r"\[.*\]")
+OUTER_SEMICOLON = re.compile(r";(?![^(]*\))")
+#: Cases of a claim that are listed; of more, a reader unfolds the list.
+FEW_CASES = 3
 
 
 class Argument(NamedTuple):
@@ -116,7 +119,8 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": format_number, "count": count, "evidence": format_evidence, "parted": parted}
+    environment.filters |= {"number": format_number, "count": count, "estimate": format_estimate, "parted": parted}
+    environment.filters |= {"enumerated": enumerated}
     script = _read("tables.js") + _read("marks.js")
     style = _read("style.css") + _colours(study, [*figures, *speed.figures])
     anchors = anchors_of(study)
@@ -138,7 +142,7 @@ def page(
         not_asked=[result for result in claims if result not in asked],
         findings=findings,
         title=_title(study, findings),
-        bottom_line=[finding.headline for finding in findings[1 : 1 + NUM_SENTENCES]],
+        bottom_line=bottom_line(findings),
         hero=hero,
         # One that no claim has beside it stands at the top alone.
         is_hero_repeated=hero in beside,
@@ -148,7 +152,8 @@ def page(
             if any(claim.verdict.outcome == outcome for claim in claims)
         },
         # Numbers alone say nothing: the statements too, of all where they are few, of surprises always.
-        spelled_out=SURPRISES[:-1] if len(asked) <= FEW_CLAIMS else SURPRISES[:2],
+        spelled_out=SURPRISES[:-1] if len(asked) <= FEW_CLAIMS else SURPRISES[:4],
+        few_cases=FEW_CASES,
         family={result.claim.id: family_text(result, len(claims)) for result in claims},
         failures=failures,
         statuses=study.summary["status"].value_counts().to_dict(),
@@ -275,13 +280,31 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
-def parted(reason: str) -> tuple[str, str]:
-    """A long reason in two: what it says, and the sentences of numbers that follow, which can wait."""
+def parted(verdict: Verdict) -> tuple[str, str]:
+    """A reason in two: what it says, and numbers that can wait. Of one that holds in part, its cases say the first."""
+    reason, numbers = verdict.reason, verdict.numbers
+    if verdict.cases:
+        return "", numbers
+    if numbers and len(reason.split()) > MAX_REASON:
+        return reason[: -len(numbers)].rstrip(": ") + ".", numbers
     sentences = SENTENCE_END.split(reason)
     first = next((place for place, one in enumerate(sentences) if INTERVAL.search(one)), len(sentences))
     if len(reason.split()) <= MAX_REASON or not first:
         return reason, ""
     return " ".join(sentences[:first]), " ".join(sentences[first:])
+
+
+def enumerated(numbers: str) -> list[str]:
+    """The parts of a long sentence between its semicolons, but not of what is in brackets."""
+    return [part.strip() for part in OUTER_SEMICOLON.split(numbers)]
+
+
+def bottom_line(findings: Sequence[Finding]) -> list[str]:
+    """What there is to the title, which is the first of the findings, and then the others."""
+    if not findings:
+        return []
+    first = SENTENCE_END.split(findings[0].text)[0]
+    return [first, *(finding.headline for finding in findings[1:NUM_SENTENCES])]
 
 
 def count(amount: int, noun: str) -> str:

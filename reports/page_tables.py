@@ -9,7 +9,7 @@ import pandas as pd
 
 from metrics.seeds import Estimate
 from records.columns import COLUMNS, DERIVED
-from records.display import estimate_parts, format_given, format_number, method_name
+from records.display import estimate_parts, format_given, format_number, method_name, task_name
 from records.setting import CONVERGED
 from records.study import StudyResults
 from records.usage import WORK
@@ -58,6 +58,8 @@ class Table:
     #: Which rows are folded away, and what they are called.
     folded: Sequence[bool] = ()
     folded_as: str = ""
+    #: What stands above it, where it has a heading of its own.
+    heading: str = ""
 
     def lines(self, is_folded: bool) -> list[tuple[str, Sequence[Cell]]]:
         """Its rows that are folded away, or the others, each with its id."""
@@ -128,7 +130,7 @@ def comparison_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
     }
     return Table(
         f"comparison-{variant}",
-        f"Settings on {variant}: means over seeds with 95 % intervals",
+        f"Settings on {task_name(variant)}: means over seeds with 95 % intervals",
         [*headings, *(tables.METRICS[name].heading for name in shown)],
         rows,
         list(groups.items()),
@@ -137,6 +139,7 @@ def comparison_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
         shown=_at_first(headings, [tables.METRICS[name].heading for name in shown], frame["backend"].nunique() > 1),
         folded=[row["not_ok"] == f"{row['num_runs']} skipped" for row in frame.to_dict("records")],
         folded_as="skipped settings",
+        heading=task_name(variant),
     )
 
 
@@ -167,7 +170,7 @@ def differences_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
         rows.append(cells)
     return Table(
         f"differences-{variant}",
-        f"Differences on {variant} from {baselines} of the same backend",
+        f"Differences on {task_name(variant)} from {baselines} of the same backend",
         ["method", "backend", *(tables.COMPARED[name] for name in shown)],
         rows,
         meanings={tables.COMPARED[name]: COLUMNS[name].meaning for name in shown},
@@ -186,6 +189,12 @@ def _names_cell(names: str | None, note: str = "") -> Cell:
     )
 
 
+def _range(row: Mapping[Any, Any]) -> str:
+    if row.get("lead_low") is None:
+        return ""
+    return f", {format_number(row['lead_low'])} to {format_number(row['lead_high'])}"
+
+
 def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
     if "winners" not in found:
         return None
@@ -194,7 +203,7 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
     targets = frame.where(frame.notna(), None).to_dict("records")
     for row in targets:
         start = [
-            Cell(row["variant"], row["target"]),
+            Cell(task_name(row["variant"]), row["target"]),
             Cell({"ess_per_second": "second"}.get(row["criterion"], "million evaluations")),
         ]
         left_out = f"left out: {row['left_out']}" if row["left_out"] else ""
@@ -206,18 +215,19 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
         if row.get("rival_method") is None:
             lead = Cell("no other candidate", style="unresolved")
         else:
-            rival = f"× {format_number(row['lead'])} over {method_name(row['rival_method'])}"
-            has_interval = row.get("lead_low") is not None
-            ends = (
-                f"{format_number(row['lead_low'])} to {format_number(row['lead_high'])}" if has_interval else "one seed"
+            # The name on a line of its own, which may wrap: the table keeps its width.
+            lead = Cell(
+                "one seed" if row["lead"] is None else f"× {format_number(row['lead'])}",
+                f"over {method_name(row['rival_method'])}{_range(row)}",
+                row["lead"],
+                "lead" if row["is_clear"] else "lead unresolved",
             )
-            lead = Cell(rival, ends, row["lead"], "" if row["is_clear"] else "unresolved")
         winner = method_cell(row | {"setting": ", ".join(filter(None, [row["backend"], row["setting"]]))})
         rows.append([*start, winner, estimate_cell(row, "value"), bias, lead, *entrants])
     return Table(
         "winners",
         "Most effective draws for their cost, among those that are right",
-        ["task and target", "ESS per", "winner", "ESS", "its bias: mean, sd", "lead", "entrants", "not run"],
+        ["task and target", "ESS per", "winner", "ESS", "bias (mean, sd)", "lead", "entrants", "not run"],
         rows,
         meanings={
             "entrants": "methods that ran at this target, and how many of their settings are candidates",
@@ -234,7 +244,7 @@ def coverage_table(frame: pd.DataFrame) -> Table:
     problems = ("diverged", "failed", "missing")
     rows = [
         [
-            Cell(row["task"]),
+            Cell(task_name(row["task"])),
             method_cell(row),
             Cell(row["backend"]),
             *(_number_cell(row[name], "warn" if name in problems and row[name] else "") for name in names),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from metrics.seeds import ALPHA, p_above, p_below
+from records.display import format_given
 from reports.types import Evidence
 
 
@@ -37,7 +38,7 @@ class Question:
 def lies_above(evidence: Evidence, bound: float) -> Question:
     """Does the interval lie above ``bound``?"""
     answer = Answer(p_above(evidence.value, bound), p_below(evidence.value, bound))
-    return Question(evidence, answer.at(), f"on one side of {bound:g}", answer)
+    return Question(evidence, answer.at(), f"on one side of {format_given(bound)}", answer)
 
 
 def lies_below(evidence: Evidence, bound: float) -> Question:
@@ -52,7 +53,7 @@ def lies_within(evidence: Evidence, low: float, high: float) -> Question:
     value = evidence.value
     inside = max(p_above(value, low), p_below(value, high))
     answer = Answer(inside, min(p_below(value, low), p_above(value, high)))
-    return Question(evidence, answer.at(), f"inside or outside {low:g} to {high:g}", answer)
+    return Question(evidence, answer.at(), f"inside or outside {format_given(low)} to {format_given(high)}", answer)
 
 
 def negated(question: Question) -> Question:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from implementations.finished import read_record
 from implementations.infrastructure.files import Damaged, read_npz
 from records.columns import COLUMNS
-from records.display import format_given, format_number, format_settings, method_name
+from records.display import format_given, format_number, format_settings, method_name, task_name
 from records.layout import plain, run_folder
 from records.setting import MAX_R_HAT, Row, Setting
 from records.study import StudyResults
@@ -61,7 +61,7 @@ def _page(template: jinja2.Template, study: StudyResults, row: Row, folder: Path
     return template.render(
         study=study.name,
         row=row,
-        title=f"{method_name(row['method'])} on {row['variant']}, {row['backend']}, seed {row['seed']}",
+        title=f"{method_name(row['method'])} on {task_name(row['variant'])}, {row['backend']}, seed {row['seed']}",
         settings=format_settings(one),
         anchor=anchor,
         charts=[(heading, Markup(svg), text) for heading, svg, text in charts],

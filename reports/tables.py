@@ -132,12 +132,12 @@ WINNER_RULE = (
     f"A setting is a candidate when all its runs have converged ({CONVERGED}), none diverged, "
     "failed or is missing, and its bias is small: "
     f"in no seed is the predictive mean resolved to be more than {MARGIN} reference sd from the "
-    f"right answer, or the predictive sd more than {MARGIN:.0%} off, and its Monte Carlo errors are below {MARGIN}, "
-    "so that such a bias would have shown. The winner is the candidate with the most effective draws for its cost, in "
-    "seconds and in evaluations of single data points. It leads clearly when the 95 % interval of its ratio to the "
-    "best other method, paired by seed, lies above 1. Targets that only one setting was run on are left out. Entrants "
-    "are the methods that ran at this target, with how many of their settings are candidates; a method of the study "
-    "that did not run at it is named too, because nobody beat it."
+    f"right answer, or the predictive sd more than {100 * MARGIN:.0f} % off, and its Monte Carlo errors are below "
+    f"{MARGIN}, so that such a bias would have shown. The winner is the candidate with the most effective draws for "
+    "its cost, in seconds and in evaluations of single data points. It leads clearly when the 95 % interval of its "
+    "ratio to the best other method, paired by seed, lies above 1. Targets that only one setting was run on are left "
+    "out. Entrants are the methods that ran at this target, with how many of their settings are candidates; a method "
+    "of the study that did not run at it is named too, because nobody beat it."
 )
 
 

@@ -109,6 +109,10 @@ class Verdict:
     effect: Evidence | None = None
     #: Under which condition the claim holds, where it does in part.
     condition: str = ""
+    #: Where it holds, where not, and where it is too close to call, each by these words; of one that holds in part.
+    cases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: The part of the reason that is nothing but numbers.
+    numbers: str = ""
     #: What would change the outcome.
     would_change: str = ""
     #: The chance of such numbers if the opposite were true; None where nothing is decided.
@@ -192,6 +196,8 @@ class ClaimResult:
     p_adjusted: float | None = None
     #: Numbers of seeds at which it was judged, where the study takes them as needed.
     looks: tuple[int, ...] = ()
+    #: Does leaving out a single seed change it?
+    is_fragile: bool = False
 
 
 @dataclass(frozen=True)

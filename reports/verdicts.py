@@ -22,6 +22,9 @@ from reports.types import (
     Verdict,
 )
 
+#: What is said before the names of parts.
+HOLDS, FAILS, OPEN = "It holds", "It does not hold", "Too close to call"
+
 
 @dataclass(frozen=True)
 class Part:
@@ -85,13 +88,13 @@ def judge_parts(
     answers = [part.answer.at(alpha) for part in parts]
     presumed = premise.answer.at(alpha) if premise else True
     outcome = outcome_of(answers, presumed)
-    holds, fails = (
-        [part.name for part, answer in zip(parts, answers, strict=True) if answer is yes] for yes in (True, False)
-    )
-    condition = ""
+    condition, cases = "", {}
     if outcome == IN_PART:
-        condition = f"It holds {'; '.join(holds)}"
-        reason = f"{condition}. It does not hold {'; '.join(fails)}.{_undecided(parts, answers)} {_sentence(numbers)}"
+        named = zip([HOLDS, FAILS, OPEN], [True, False, None], strict=True)
+        cases = {words: _names(parts, answers, answer) for words, answer in named if answer in answers}
+        lists = [f"{words} {'; '.join(names)}" for words, names in cases.items()]
+        condition = lists[0]
+        reason = f"{'. '.join(lists)}. {_sentence(numbers)}"
     elif outcome == INCONCLUSIVE:
         # What is presumed comes first: while that is open, nothing else matters.
         pending = premise.questions if premise and presumed is None else questions
@@ -108,6 +111,8 @@ def judge_parts(
         _runs(used),
         effect or deciding[0].evidence,
         condition,
+        cases,
+        "" if outcome == INCONCLUSIVE else _sentence(numbers),
         _would_change(outcome, deciding, alpha),
         _p_value(outcome, [part.answer for part in parts], premise),
     )
@@ -117,10 +122,9 @@ def _sentence(numbers: str) -> str:
     return f"{numbers[0].upper()}{numbers[1:]}."
 
 
-def _undecided(parts: Sequence[Part], answers: Sequence[bool | None]) -> str:
-    """The parts that are too close to call, which change nothing about a claim that holds in part."""
-    names = [part.name for part, answer in zip(parts, answers, strict=True) if answer is None]
-    return f" Too close to call {'; '.join(names)}." if names else ""
+def _names(parts: Sequence[Part], answers: Sequence[bool | None], wanted: bool | None) -> tuple[str, ...]:
+    """The parts with this answer."""
+    return tuple(part.name for part, answer in zip(parts, answers, strict=True) if answer is wanted)
 
 
 def verdict(
@@ -181,7 +185,7 @@ def _open(questions: Sequence[Question], alpha: float, most: int = 3) -> str:
     few = [question.evidence for question in undecided if question.evidence.value.low is None]
     if few:
         return f"Too few seeds for an interval: {'; '.join(map(format_evidence, few[:most]))}."
-    lines = [f"{format_evidence(one.evidence)} does not lie wholly {one.border}" for one in undecided[:most]]
+    lines = [f"{format_evidence(one.evidence)} is not entirely {one.border}" for one in undecided[:most]]
     return f"Too close to call: {'; '.join(lines)}."
 
 
@@ -198,8 +202,8 @@ def _would_change(outcome: str, questions: Sequence[Question], alpha: float) -> 
     decided = [question for question in questions if question.answer.at(alpha) is not None] or questions
     nearest = _nearest(decided)
     return (
-        f"The closest call is {format_evidence(nearest.evidence)}: were its interval not wholly {nearest.border}, this "
-        "would be open."
+        f"The closest call is {format_evidence(nearest.evidence)}. The verdict would be open if that interval were not "
+        f"entirely {nearest.border}."
     )
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from implementations.infrastructure.files import Damaged
 from metrics.seeds import Estimate, paired_difference, with_shared_error
-from records.display import format_estimate, format_name, format_number, format_value
+from records.display import format_estimate, format_name, format_number, format_value, task_name
 from records.setting import Setting
 from records.study import StudyResults
 from reports.calibrate import batch_settings, choose
@@ -239,7 +239,7 @@ def _n_cures_an_overfitted_network(study: StudyResults) -> Verdict:
     judged = overconfident or networks[:1]
     parts = [
         Part.of(
-            f"for the {name} at {_n(one)} ({origin})" + (f" on {network.full['variant']}" if len(judged) > 1 else ""),
+            f"for the {name} at {_n(one)} ({origin})" + (f" on {task_name(network.full)}" if len(judged) > 1 else ""),
             _is_lower(one, network.full, column, name),
         )
         for network in judged
@@ -254,7 +254,7 @@ def _n_cures_an_overfitted_network(study: StudyResults) -> Verdict:
         [setting for one in judged for setting in (one.full, *one.candidates)],
         premise=_premise(judged[0].full, rule),
         numbers="; ".join(
-            f"on {one.full['variant']} full data have a confidence gap of {format_value(one.full, 'confidence_gap')}; "
+            f"on {task_name(one.full)} full data have a confidence gap of {format_value(one.full, 'confidence_gap')}; "
             f"{_course(one.full, one.chosen, *one.of_paper)}"
             for one in judged
         ),
@@ -306,7 +306,7 @@ def network_of(study: StudyResults, variant: str) -> Network:
     # One for each n.
     candidates = list({one["target_weight"]: one for one in reversed(found)}.values())[::-1]
     if not candidates:
-        raise NothingToShow(f"Missing runs: {variant} has none at a weight below its number of points")
+        raise NothingToShow(f"Missing runs: {task_name(variant)} has none at a weight below its number of points")
     of_paper = [one for one in candidates if one["target_weight"] == PAPER_N]
     chosen = min(candidates, key=lambda one: one.mean("validation_ece"))
     return Network(full_data_of(study, variant), candidates, chosen, of_paper[:1])

@@ -5,7 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from metrics.seeds import Estimate
-from records.display import SYMBOLS, format_estimate, format_number, format_setting, format_settings, format_value
+from records.display import (
+    SYMBOLS,
+    format_estimate,
+    format_number,
+    format_setting,
+    format_settings,
+    format_value,
+    task_name,
+)
 from records.setting import Setting, sweeps
 from records.study import StudyResults
 from reports.claims.rules import RULES
@@ -23,14 +31,14 @@ PLAIN_SETTINGS = ("weight", "preconditioner")
 def _steps(sweep: Sequence[Setting], over: str, column: str, name: str) -> Iterator[Evidence]:
     """The change of a column from each setting of a sweep to the next."""
     for smaller, larger in pairwise(sweep):
-        where = f"{larger['variant']}, {format_setting(smaller, over)} to {larger[over]}"
+        where = f"{task_name(larger)}, {format_setting(smaller, over)} to {larger[over]}"
         yield Evidence(f"change of {name}, {where}", larger.difference(smaller, column))
 
 
 def _course(sweep: Sequence[Setting], over: str, column: str) -> str:
     """``linear: 0.31, 0.45, 0.60 for n = 2, 5, 10``"""
     means = ", ".join(format_number(one.mean(column), 2) for one in sweep)
-    return f"{sweep[0]['variant']}: {means} for {SYMBOLS[over]} = {', '.join(str(one[over]) for one in sweep)}"
+    return f"{task_name(sweep[0])}: {means} for {SYMBOLS[over]} = {', '.join(str(one[over]) for one in sweep)}"
 
 
 def _courses(found: Iterable[Sequence[Setting]], over: str, column: str) -> str:
@@ -66,7 +74,7 @@ def _acceptance_rises_with_n(study: StudyResults) -> Verdict:
         },
         more=[
             Evidence(
-                f"acceptance where the target moves with n, {one['variant']}, "
+                f"acceptance where the target moves with n, {task_name(one)}, "
                 f"{format_setting(one, 'batch_size')}, {format_setting(one, 'num_batches')}",
                 one.estimate("acceptance_rate"),
             )
@@ -100,7 +108,7 @@ def _variance_falls_with_m(study: StudyResults) -> Verdict:
         },
         more=[
             Evidence(
-                f"change of log σ² per log M, {sweep[0]['variant']}; the mean of M independent batches has -1",
+                f"change of log σ² per log M, {task_name(sweep[0])}; the mean of M independent batches has −1",
                 _per_log(sweep, "log_variance"),
             )
             for sweep in found
@@ -114,7 +122,7 @@ def _penalty_costs_acceptance(study: StudyResults) -> Verdict:
     costs = []
     for sweep in found:
         fewest, most = sweep[0], sweep[-1]
-        where = f"{fewest['variant']}, {format_setting(fewest, 'num_batches')}"
+        where = f"{task_name(fewest)}, {format_setting(fewest, 'num_batches')}"
         costs.append(lies_above(Evidence(f"acceptance lost, {where}", fewest.estimate("acceptance_cost")), 0))
         more = f"acceptance lost, {where} more than {format_setting(most, 'num_batches')}"
         costs.append(lies_above(Evidence(more, fewest.difference(most, "acceptance_cost")), 0))
@@ -122,7 +130,7 @@ def _penalty_costs_acceptance(study: StudyResults) -> Verdict:
     pairs = [
         lies_above(
             Evidence(
-                f"Acceptance without the penalty minus with it, {naive['variant']}, {format_settings(naive)}",
+                f"Acceptance without the penalty minus with it, {task_name(naive)}, {format_settings(naive)}",
                 naive.difference(penalised, "acceptance_rate"),
             ),
             0,
@@ -142,7 +150,7 @@ def _penalty_costs_acceptance(study: StudyResults) -> Verdict:
             False: f"Acceptance is not always lost to the noise and its penalty (lost: {numbers}).",
         },
         more=[
-            Evidence(f"{name}, {one['variant']}, {format_settings(one)}", value)
+            Evidence(f"{name}, {task_name(one)}, {format_settings(one)}", value)
             for sweep in found
             for one in sweep
             for name, value in (
@@ -183,7 +191,7 @@ def _difference_becomes_normal(study: StudyResults) -> Verdict:
     numbers = _courses(found, "num_batches", "audit_delta_skewness")
     slopes = [
         Evidence(
-            f"slope of log skewness over log M, {sweep[0]['variant']}; the mean of M independent batches has -1/2",
+            f"slope of log skewness over log M, {task_name(sweep[0])}; the mean of M independent batches has −1/2",
             _per_log(sweep, "log_skewness"),
         )
         for sweep in found
@@ -195,7 +203,7 @@ def _difference_becomes_normal(study: StudyResults) -> Verdict:
         conclusions={
             True: f"The noise is nearer to normal at every increase of M: RMS skewness {numbers}; slope over log M "
             + ", ".join(
-                f"{format_estimate(one.value)} ({sweep[0]['variant']})"
+                f"{format_estimate(one.value)} ({task_name(sweep[0])})"
                 for one, sweep in zip(slopes, found, strict=True)
             )
             + ".",
@@ -204,7 +212,7 @@ def _difference_becomes_normal(study: StudyResults) -> Verdict:
         more=[
             *slopes,
             *(
-                Evidence(f"{name}, {one['variant']}, {format_settings(one)}", one.estimate(column))
+                Evidence(f"{name}, {task_name(one)}, {format_settings(one)}", one.estimate(column))
                 for column, name in (
                     ("audit_delta_skewness", "RMS skewness of the loss difference"),
                     ("audit_delta_excess_kurtosis", "RMS excess kurtosis of the loss difference"),
@@ -234,10 +242,10 @@ def _variance_varies_more_than_its_estimate(study: StudyResults) -> Verdict:
         raise NothingToShow("Missing runs: no audit tells the spread of σ² from the noise of its estimate")
     parts = [
         Part.of(
-            f"on {one['variant']} with {format_settings(one, *PLAIN_SETTINGS)}",
+            f"on {task_name(one)} with {format_settings(one, *PLAIN_SETTINGS)}",
             lies_above(
                 Evidence(
-                    f"relative spread of σ² minus that of its estimate, {one['variant']}, {format_settings(one)}",
+                    f"relative spread of σ² minus that of its estimate, {task_name(one)}, {format_settings(one)}",
                     one.estimate("variance_dominance"),
                 ),
                 0,
@@ -246,7 +254,7 @@ def _variance_varies_more_than_its_estimate(study: StudyResults) -> Verdict:
         for one in found
     ]
     numbers = "; ".join(
-        f"{one['variant']} {format_settings(one, *PLAIN_SETTINGS)} "
+        f"{task_name(one)} {format_settings(one, *PLAIN_SETTINGS)} "
         f"{format_number(one.mean('audit_spread_variance'), 2)} and {format_number(one.mean('audit_spread_noise'), 2)}"
         for one in found
     )
@@ -276,7 +284,7 @@ def _correction_keeps_balance(study: StudyResults) -> Verdict:
         raise NothingToShow("Missing runs: no setting of pbnn_corrected has its like without the correction")
     parts = [
         Part.of(
-            f"on {one['variant']} with {format_settings(one, *PLAIN_SETTINGS)}, "
+            f"on {task_name(one)} with {format_settings(one, *PLAIN_SETTINGS)}, "
             f"σ² = {format_number(one.mean('mean_variance'), 2)}",
             lies_within(
                 Evidence(
@@ -311,7 +319,7 @@ def _correction_keeps_balance(study: StudyResults) -> Verdict:
 
 
 def _where(setting: Setting) -> str:
-    return f"{setting['variant']}, {format_settings(setting)}"
+    return f"{task_name(setting)}, {format_settings(setting)}"
 
 
 NOISE = (

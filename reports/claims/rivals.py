@@ -1,12 +1,12 @@
 """All methods on the same targets: do those that claim to be exact keep it, and does anything beat all the data?"""
 
 from implementations.card import Exactness
-from records.display import format_estimate, format_name
+from records.display import format_estimate, format_name, format_number
 from records.methods import facts_of
 from records.setting import Setting, one_backend
 from records.study import StudyResults
 from reports.claims.rules import RULES
-from reports.leaderboard import CRITERION, weight_of
+from reports.leaderboard import CRITERION, target_text, weight_of
 from reports.questions import all_hold, answers_of, lies_above, lies_below, lies_within
 from reports.tables import why_not
 from reports.types import Claim, Evidence, NothingToShow, Verdict
@@ -20,12 +20,12 @@ def _judged(study: StudyResults) -> list[Setting]:
     ]
 
 
-def _target(setting: Setting) -> tuple[str, float]:
+def target_of(setting: Setting) -> tuple[str, float]:
     return setting["variant"], weight_of(setting)
 
 
 def _name(setting: Setting) -> str:
-    return f"{format_name(setting, 'preconditioner')} on {setting['variant']}, w = {weight_of(setting):g}"
+    return f"{format_name(setting, 'preconditioner')} on {target_text(*target_of(setting))}"
 
 
 @guarded
@@ -48,19 +48,18 @@ def _exact_is_exact(study: StudyResults) -> Verdict:
         exact,
         holds=all_hold(answers_of(questions)),
         conclusions={
-            True: f"All {len(exact)} keep it: their sd is off by {worst:.1%} at the most.",
-            False: f"Of {len(exact)}, some do not keep it: an sd is off by {worst:.1%}.",
+            True: f"All {len(exact)} are: their sd is off by at most {format_number(100 * worst, 2)} %.",
+            False: f"Of {len(exact)}, some are not: an sd is off by {format_number(100 * worst, 2)} %.",
         },
     )
 
 
-@guarded
-def _mini_batches_pay(study: StudyResults) -> Verdict:
-    """On each target: the best mini-batch method within the bias bound, against the best on all data."""
+def best_pairs(study: StudyResults) -> list[tuple[Setting, Setting]]:
+    """On each target with both: the best chain on mini-batches within the bias bound, and the best on all data."""
     boards: dict[tuple[str, float], list[Setting]] = {}
     for one in _judged(study):
         if why_not(one) is None:
-            boards.setdefault(_target(one), []).append(one)
+            boards.setdefault(target_of(one), []).append(one)
     pairs = []
     for settings in boards.values():
         best: dict[bool, Setting] = {}
@@ -69,6 +68,12 @@ def _mini_batches_pay(study: StudyResults) -> Verdict:
             best[is_minibatch] = max(best.get(is_minibatch, one), one, key=lambda each: each.mean(CRITERION))
         if len(best) == 2:
             pairs.append((best[True], best[False]))
+    return pairs
+
+
+@guarded
+def _mini_batches_pay(study: StudyResults) -> Verdict:
+    pairs = best_pairs(study)
     if not pairs:
         raise NothingToShow("On no target both a mini-batch method and one on all data are within the bias bound")
     questions = [
@@ -82,7 +87,7 @@ def _mini_batches_pay(study: StudyResults) -> Verdict:
         for ours, theirs in pairs
     ]
     numbers = "; ".join(
-        f"{format_estimate(question.evidence.value)} on {ours['variant']}, w = {weight_of(ours):g}"
+        f"{format_estimate(question.evidence.value)} on {target_text(*target_of(ours))}"
         for question, (ours, _) in zip(questions, pairs, strict=True)
     )
     return verdict(

@@ -1,6 +1,6 @@
 """What the paper says of other proposals, schedules and priors, and of networks that are stochastic throughout."""
 
-from records.display import format_estimate, format_name, format_settings, format_value
+from records.display import format_estimate, format_name, format_settings, format_value, task_name
 from records.setting import Setting
 from records.study import StudyResults
 from reports.claims.bias import is_right
@@ -27,12 +27,12 @@ def _langevin_mixes_better(study: StudyResults) -> Verdict:
         for one, other in pairs
     ]
     return judge_parts(
-        [Part.of(f"on {one['variant']}", lies_above(per_step, 1)) for one, per_step, _ in ratios],
+        [Part.of(f"on {task_name(one)}", lies_above(per_step, 1)) for one, per_step, _ in ratios],
         [one for pair in pairs for one in pair],
         numbers="effective draws over those of the random walk are "
         + "; ".join(
             f"{format_estimate(per_step.value)} per step and {format_estimate(per_evaluation.value)} per evaluation on "
-            f"{one['variant']}"
+            f"{task_name(one)}"
             for one, per_step, per_evaluation in ratios
         ),
         conclusions={
@@ -61,7 +61,7 @@ def _langevin_and_walk(study: StudyResults) -> list[tuple[Setting, Setting]]:
 
 
 def _against(one: Setting, other: Setting) -> str:
-    return f"{one['variant']}, {format_name(one)} over {format_name(other)}"
+    return f"{task_name(one)}, {format_name(one)} over {format_name(other)}"
 
 
 @guarded
@@ -157,20 +157,20 @@ def _corrected_sgld_stands_still(study: StudyResults) -> Verdict:
         raise NothingToShow("Missing runs: no move of SGLD with a constant step was audited")
     acceptances = {
         one: Evidence(
-            f"acceptance of an exact Metropolis test of SGLD's moves, {one['variant']}, {format_settings(one)}",
+            f"acceptance of an exact Metropolis test of SGLD's moves, {task_name(one)}, {format_settings(one)}",
             one.estimate("audit_exact_acceptance"),
         )
         for one in found
     }
     return judge_parts(
         [
-            Part.of(f"on {one['variant']} with {format_settings(one)}", lies_below(acceptance, rule["vanishing"]))
+            Part.of(f"on {task_name(one)} with {format_settings(one)}", lies_below(acceptance, rule["vanishing"]))
             for one, acceptance in acceptances.items()
         ],
         found,
         numbers="acceptance "
         + "; ".join(
-            f"{format_estimate(acceptance.value)} ({one['variant']}, {format_settings(one)})"
+            f"{format_estimate(acceptance.value)} ({task_name(one)}, {format_settings(one)})"
             for one, acceptance in acceptances.items()
         ),
         conclusions={

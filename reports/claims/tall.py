@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from records.display import format_estimate, format_name, method_name
+from records.display import format_estimate, format_name, method_name, task_name
 from records.setting import Row, Setting
 from records.study import StudyResults
 from reports.claims.cost import growth
@@ -84,7 +84,7 @@ def _steps_do_not_grow(study: StudyResults) -> Verdict:
 
 
 def _exactness(setting: Setting) -> list[Question]:
-    rule, name = RULES[23], f"{format_name(setting, 'preconditioner')} on {setting['variant']}"
+    rule, name = RULES[23], f"{format_name(setting, 'preconditioner')} on {task_name(setting)}"
     width = Evidence(f"sd ratio to the gold standard, {name}", setting.estimate("sd_ratio"))
     place = Evidence(f"error of the mean, {name}", setting.estimate("mean_error"), "sd")
     return [
@@ -120,7 +120,7 @@ def _is_the_posterior(study: StudyResults) -> Verdict:
     questions = [question for one in chosen for question in _exactness(one)]
     few = [one for one in study.settings(variant="digits", method=list(CONTROLLED)) if one.converged]
     numbers = "; ".join(
-        f"{one['variant']} ({method_name(one['method'])}) sd {format_estimate(one.estimate('sd_ratio'))} and mean off "
+        f"{task_name(one)} ({method_name(one['method'])}) sd {format_estimate(one.estimate('sd_ratio'))} and mean off "
         f"by {format_estimate(one.estimate('mean_error'))} sd"
         for one in chosen
     )
@@ -144,15 +144,17 @@ def _is_faster(study: StudyResults) -> Verdict:
         rivals = settings(study, variant=variant, method=list(FULL_DATA))
         ours = [one for one in settings(study, variant=variant, method=list(CONTROLLED)) if is_right(one)]
         if not ours:
-            raise NothingToShow(f"No mini-batch chain on {variant} has an sd ratio and a mean within the bounds")
+            raise NothingToShow(
+                f"No mini-batch chain on {task_name(variant)} has an sd ratio and a mean within the bounds"
+            )
         best, rival = fastest(ours), fastest(rivals)
         ratio = rival.ratio(best, "seconds_to_400")
         names = method_name(rival["method"]), method_name(best["method"])
-        evidence = Evidence(f"{variant}: time to 400 effective draws, {names[0]} over {names[1]}", ratio)
+        evidence = Evidence(f"{task_name(variant)}: time to 400 effective draws, {names[0]} over {names[1]}", ratio)
         questions.append(lies_above(evidence, RULES[24][variant]))
         used += [best, rival]
         numbers.append(
-            f"{format_estimate(ratio)} times on {variant} ({best.mean('seconds_to_400'):.2g} s against "
+            f"{format_estimate(ratio)} times on {task_name(variant)} ({best.mean('seconds_to_400'):.2g} s against "
             f"{rival.mean('seconds_to_400'):.2g} s of {names[0]}, after {best.mean('anchor_cpu_s'):.2g} s for the mode "
             "and its curvature)"
         )
@@ -173,11 +175,13 @@ def _chain_is_needed(study: StudyResults) -> Verdict:
     questions, used, numbers = [], [], []
     for variant in ("digits", *tall_variants(study)):
         (one,) = settings(study, variant=variant, method="laplace")[:1]
-        evidence = Evidence(f"error of Laplace's predictive mean, {variant}", one.estimate("point_error"), "sd")
+        evidence = Evidence(
+            f"error of Laplace's predictive mean, {task_name(variant)}", one.estimate("point_error"), "sd"
+        )
         is_near = variant not in ("digits", "mnist")
         questions.append((lies_below if is_near else lies_above)(evidence, RULES[25]["exact_place"]))
         used.append(one)
-        numbers.append(f"{format_estimate(evidence.value)} sd on {variant}")
+        numbers.append(f"{format_estimate(evidence.value)} sd on {task_name(variant)}")
     return verdict(
         questions,
         used,

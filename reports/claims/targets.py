@@ -17,6 +17,7 @@ from records.display import (
     format_settings,
     format_value,
     method_name,
+    task_name,
 )
 from records.setting import Setting, sweeps
 from records.study import StudyResults
@@ -241,7 +242,7 @@ def _from_tempered(study: StudyResults, setting: Setting) -> Apart:
 def _other_distances(study: StudyResults) -> list[Evidence]:
     """Every other PBNN run at these n: what comes on top as the step grows or M falls is the noise's."""
     return [
-        Evidence(f"{name} of PBNN against its own target, {one['variant']}, {_named(one)}", one.estimate(column), unit)
+        Evidence(f"{name} of PBNN against its own target, {task_name(one)}, {_named(one)}", one.estimate(column), unit)
         for column, name, unit in (
             ("sd_ratio", "sd ratio", ""),
             ("mean_error", "error of the mean", "sd"),

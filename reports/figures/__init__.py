@@ -12,7 +12,7 @@ from reports.figures.decisions import draw_decisions, draw_noise
 from reports.figures.paper import draw_alternatives, draw_linear, draw_regression
 from reports.figures.paper_reliability import draw_reliability_diagrams
 from reports.figures.penalty import draw_penalty
-from reports.figures.rivals import draw_frontier
+from reports.figures.rivals import draw_best, draw_frontier
 from reports.figures.speed import draw_batch_size, draw_chains, draw_peers, draw_points, draw_steps
 from reports.figures.tall import draw_bias_cost, draw_cost_of_a_draw, draw_regime_map
 from reports.figures.targets import draw_targets
@@ -113,6 +113,7 @@ LAYERS_FIGURES: tuple[FigureSpec[StudyResults], ...] = tuple(
 
 #: Of the study of all methods.
 RIVALS_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
+    FigureSpec("best", "The best chain on mini-batches and the best on all data", COST, draw_best, claims=(42,)),
     FigureSpec("frontier", "Bias against evaluations, all methods", COST, draw_frontier),
     *(spec for spec in FIGURES if spec.name in ("decisions", "convergence", "coverage")),
 )

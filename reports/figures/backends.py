@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from implementations.backends import BACKENDS
-from records.display import format_estimate, format_name, format_number
+from records.display import format_estimate, format_name, format_number, task_name
 from records.setting import Setting
 from records.study import StudyResults
 from reports.figures.captions import runs_of, unconverged_lines
@@ -70,7 +70,7 @@ def _message(several: list[Backends]) -> str:
 
 def _name(found: Backends) -> str:
     setting = next(iter(found.values()))
-    return wrapped(f"{setting['variant']}: {format_name(setting, 'weight', 'preconditioner')}", 44, 22)
+    return wrapped(f"{task_name(setting)}: {format_name(setting, 'weight', 'preconditioner')}", 44, 22)
 
 
 def _draw_times(axes: Axes, place: int, found: Backends) -> None:

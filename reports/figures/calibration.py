@@ -10,7 +10,7 @@ from implementations.card import Exactness
 from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import Problem
 from metrics.calibration import confidence_gap, coverage_reliability
-from records.display import format_name, format_setting, format_value, method_name
+from records.display import format_name, format_setting, format_value, method_name, task_name
 from records.methods import facts_of, in_order
 from records.setting import Setting, full_data, nearest, of_usual_size
 from records.study import StudyResults
@@ -59,7 +59,7 @@ def draw_calibration(results: StudyResults) -> Drawing:
             axes.axvline(
                 float(best["batch_size"]), color=facts_of("pbnn").colour, linestyle=":", linewidth=1.8, zorder=1
             )
-        axes.set(xscale="log", title=f"{variant}, N = {_num_points(families):,}", xlabel="weight w of the target")
+        axes.set(xscale="log", title=_title(variant, families), xlabel="weight w of the target")
         sentences.append(_sentence(variant, families, best))
     figure.supylabel(LABELS["confidence_gap"], fontsize=10)
     used = [setting for families in shown.values() for family in families.values() for setting in family]
@@ -99,6 +99,11 @@ def _place(shift: float, setting: Setting) -> float:
 
 def _weights(families: Families) -> set[float]:
     return {float(setting["target_weight"]) for family in families.values() for setting in family}
+
+
+def _title(variant: str, families: Families) -> str:
+    name = task_name(variant)
+    return name if "N = " in name else f"{name}, N = {_num_points(families):,}"
 
 
 def _num_points(families: Families) -> int:
@@ -150,4 +155,4 @@ def _sentence(variant: str, families: Families, best: Setting | None) -> str:
             f"validation ECE chooses {format_setting(best, 'batch_size')} for PBNN, with a gap of {gap} and an ECE "
             f"of {ece}"
         )
-    return f"{variant}: {'; '.join(parts)}." if parts else ""
+    return f"{task_name(variant)}: {'; '.join(parts)}." if parts else ""

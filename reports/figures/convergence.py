@@ -1,6 +1,5 @@
 """What ran, and what may be believed: R-hat of every run, and the fate of every run asked for."""
 
-import re
 from collections import Counter
 from typing import Any
 
@@ -9,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from records.display import method_name
+from records.display import method_name, task_name
 from records.methods import in_order
 from records.setting import MAX_R_HAT, MIN_ESS
 from records.study import StudyResults
@@ -46,7 +45,7 @@ def draw_convergence(results: StudyResults) -> Drawing:
     axes.set_xlabel("R-hat")
     above = rows[rows["r_hat"] > MAX_R_HAT]
     worst = ", ".join(
-        f"{variant} {method_name(method)} ({count})"
+        f"{task_name(variant)} {method_name(method)} ({count})"
         for (variant, method), count in Counter(zip(above["variant"], above["method"], strict=True)).most_common(6)
     )
     without = len(ended) - len(rows)
@@ -91,7 +90,7 @@ def draw_coverage(results: StudyResults) -> Drawing:
     if rows.empty:
         raise NothingToShow("the study has no runs")
     parts = {
-        "by task": {_heading(name): rows[rows["variant"] == name] for name in rows["variant"].unique()},
+        "by task": {task_name(name): rows[rows["variant"] == name] for name in rows["variant"].unique()},
         "by method": {method_name(name): rows[rows["method"] == name] for name in in_order(rows["method"])},
     }
     sizes = [len(part) + 2.5 for part in parts.values()]
@@ -109,11 +108,6 @@ def draw_coverage(results: StudyResults) -> Drawing:
     title = f"{counts['converged']} of {len(rows)} runs converged"
     numbers = tuple(f"{count} × {reason}" for reason, count in reasons.most_common(4))
     return Drawing(figure, caption, tuple(rows["run"]), title, numbers)
-
-
-def _heading(variant: str) -> str:
-    """``linear, N = 10,000``"""
-    return re.sub(r"-points(\d+)", lambda found: f", N = {int(found[1]):,}", variant).replace("-", ", ")
 
 
 def _draw_bars(axes: Axes, part: dict[str, pd.DataFrame]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from records.display import format_name, format_number, method_name
+from records.display import format_name, format_number, method_name, task_name
 from records.methods import facts_of, in_order
 from records.setting import Setting, of_usual_size, one_backend
 from records.study import StudyResults
@@ -105,9 +105,8 @@ def bias_panels(offers: Mapping[str, Sequence[Offer]], unit: str) -> tuple[Figur
         steps = [one.price or axes.get_xlim()[0] for one in best], [one.bias for one in best]
         axes.plot(*steps, drawstyle="steps-post", color=EXACT, linewidth=1.2, zorder=1)
         names = ", ".join(dict.fromkeys(method_name(one.setting["method"]) for one in best))
-        sentences += [f"{variant}, {target}: {names}"] if best else []
-        size = part[0].setting["num_points"]
-        axes.set_title(f"{variant.replace(f'-points{size}', f', N = {size:,}')}, {target}")
+        sentences += [f"{task_name(variant)}, {target}: {names}"] if best else []
+        axes.set_title(f"{task_name(variant)}, {target}")
     everything = [offer for part in parts.values() for offer in part]
     # Not labels of the whole figure, which would stand where the legend does, or beside it.
     columns = 1 if is_narrow() else 2
@@ -186,7 +185,7 @@ def _mark(offer: Offer, unit: str) -> Mark:
     setting = offer.setting
     seeds = f"{len(setting.ok)} seed{'' if len(setting.ok) == 1 else 's'}"
     parts = [
-        f"{format_name(setting)} on {setting['variant']}, {offer.target}",
+        f"{format_name(setting)} on {task_name(setting)}, {offer.target}",
         f"{LABELS[offer.column]}: {'' if offer.is_resolved else 'at most '}{format_number(offer.bias)}",
         f"{format_number(offer.price)} {unit} for an effective draw",
         seeds + ("" if setting.is_converged else ", not converged"),

@@ -5,13 +5,23 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from records.display import format_name, format_number, format_setting, format_settings, format_value
+from records.display import format_name, format_number, format_setting, format_settings, format_value, task_name
 from records.methods import facts_of
 from records.setting import Setting, of_usual_size, one_backend, sweeps
 from records.study import StudyResults
 from reports.figures.captions import runs_of, unconverged_lines
-from reports.figures.marks import SMALL, blank, draw_sweeps, few, hollow_handles, legend, panels, sweep_text, wrapped
-from reports.style import is_narrow
+from reports.figures.marks import (
+    LINE,
+    SMALL,
+    blank,
+    draw_sweeps,
+    few,
+    hollow_handles,
+    legend,
+    panels,
+    sweep_text,
+    wrapped,
+)
 from reports.types import Drawing, NothingToShow
 
 #: Mean of the Kolmogorov-Smirnov distance of k normal values from N(0, 1), times sqrt(k): sqrt(pi / 2) log 2.
@@ -39,13 +49,14 @@ def draw_decisions(results: StudyResults) -> Drawing:
     for setting in ranked:
         by_variant[setting["variant"]].setdefault(setting["method"], setting)
     sizes = [len(part) + 1.5 for part in by_variant.values()]
-    figure = blank(BAR_HEIGHT * (1.3 if is_narrow() else 1) * sum(sizes) + 0.9)
+    lines = max(_label(one).count("\n") + 1 for part in by_variant.values() for one in part.values())
+    figure = blank(max(BAR_HEIGHT, 1.15 * LINE * lines) * sum(sizes) + 0.9)
     all_axes = figure.subplots(len(by_variant), 1, sharex=True, squeeze=False, height_ratios=sizes)[:, 0]
     for axes, (variant, part) in zip(all_axes, by_variant.items(), strict=True):
         _draw_wrong(axes, list(part.values()))
-        axes.set_title(variant, fontsize=10, loc="left")
+        axes.set_title(task_name(variant), fontsize=10, loc="left")
     limit = max(abs(end) for end in all_axes[-1].get_xlim())
-    all_axes[-1].set(xlim=(-limit, limit), xlabel="share of audited steps\n← wrong rejects   wrong accepts →")
+    all_axes[-1].set(xlim=(-limit, limit), xlabel="share of audited steps\n← wrong rejects · wrong accepts →")
     all_axes[-1].xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
     penalised = [setting for setting in settings if facts_of(setting["method"]).acceptance.startswith("penalty")]
     naive = [setting for setting in settings if facts_of(setting["method"]).acceptance == "naive"]
@@ -58,19 +69,27 @@ def draw_decisions(results: StudyResults) -> Drawing:
         *_extremes("With a penalty", penalised),
         *_extremes("Naive", naive),
         *(
-            f"Not shown: {one['variant']}, {format_name(one, 'preconditioner')}: "
+            f"Not shown: {task_name(one)}, {format_name(one, 'preconditioner')}: "
             f"{format_value(one, 'audit_wrong_accepts')} wrong accepts, "
             f"{format_value(one, 'audit_wrong_rejects')} wrong rejects."
             for one in others
         ),
         *unconverged_lines(settings),
     )
+    return Drawing(figure, caption, runs_of(settings), _message(penalised, naive), numbers)
+
+
+def _message(penalised: Sequence[Setting], naive: Sequence[Setting]) -> str:
+    """The largest shares of wrong accepts, where the penalty lowers them or there is nothing to compare it with."""
     worst = [max(one.mean("audit_wrong_accepts") for one in part) for part in (penalised, naive) if part]
-    is_clear = len(worst) == 2 and worst[0] < worst[1]
-    title = (
-        f"Wrong accepts: at most {worst[0]:.0%} of steps with the penalty, {worst[1]:.0%} without" if is_clear else ""
-    )
-    return Drawing(figure, caption, runs_of(settings), title, numbers)
+    if not penalised or (naive and worst[0] >= worst[1]):
+        return ""
+    without = f", {100 * worst[1]:.0f} % without" if naive else ""
+    return f"Wrong accepts: at most {100 * worst[0]:.0f} % of steps with the penalty{without}"
+
+
+def _label(setting: Setting) -> str:
+    return wrapped(format_name(setting, "preconditioner"), 36, 19)
 
 
 def _draw_wrong(axes: Axes, settings: Sequence[Setting]) -> None:
@@ -93,8 +112,7 @@ def _draw_wrong(axes: Axes, settings: Sequence[Setting]) -> None:
                 ends = [sign * value.low, sign * value.high]
                 axes.plot(ends, [place, place], color="black", linewidth=1)
     axes.axvline(0, color="black", linewidth=0.8)
-    texts = [wrapped(format_name(setting, "preconditioner"), 36, 19) for setting in settings]
-    axes.set_yticks(range(len(settings)), texts, fontsize=SMALL)
+    axes.set_yticks(range(len(settings)), [_label(setting) for setting in settings], fontsize=SMALL)
     axes.set_ylim(len(settings) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
 
@@ -105,7 +123,7 @@ def _extremes(what: str, settings: Sequence[Setting]) -> tuple[str, ...]:
         return ()
     ordered = sorted(settings, key=lambda setting: setting.mean("audit_wrong_accepts"))
     ends = [
-        f"{format_value(one, 'audit_wrong_accepts')} ({one['variant']}, {format_settings(one, 'preconditioner')})"
+        f"{format_value(one, 'audit_wrong_accepts')} ({task_name(one)}, {format_settings(one, 'preconditioner')})"
         for one in (ordered[:1] if len(ordered) == 1 else [ordered[0], ordered[-1]])
     ]
     return (f"{what}, wrong accepts are {' to '.join(ends)}.",)

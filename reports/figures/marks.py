@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from matplotlib.typing import LineStyleType
 
 from metrics.seeds import Estimate
-from records.display import format_given, format_name, format_setting, format_value
+from records.display import format_given, format_name, format_setting, format_value, task_name
 from records.setting import Setting
 from reports.style import EXACT, LABELS, is_narrow, look_of, page_width
 
@@ -188,7 +188,7 @@ def spread(wanted: Sequence[float], rooms: Sequence[float]) -> list[float]:
 
 def family_text(setting: Setting, axis: str) -> str:
     """``regression: PBNN n=5``: what the settings of a family share."""
-    return f"{setting['variant']}: {format_name(setting, axis, 'preconditioner')}"
+    return f"{task_name(setting)}: {format_name(setting, axis, 'preconditioner')}"
 
 
 def sweep_text(family: Sequence[Setting], axis: str, column: str) -> str:

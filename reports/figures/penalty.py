@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.special import ndtr
 
-from records.display import format_name, format_number
+from records.display import format_name, format_number, task_name
 from records.methods import facts_of
 from records.setting import Setting, one_backend, sweeps
 from records.study import StudyResults
@@ -58,12 +58,12 @@ def draw_penalty(results: StudyResults) -> Drawing:
         audited, key=lambda one: (abs(one.mean("acceptance_kept") - one.mean("acceptance_in_theory")), one["label"])
     )
     caption = (
-        f"Predictive sd over the exact one (dashed: right) on {exact[0]['variant']}. Below, PBNN's acceptance over the "
+        f"Predictive sd over the exact one (dashed: right) on {task_name(exact[0])}. Below, PBNN's acceptance over the "
         "exact rule's; the curve is 2Φ(−σ/2), the theory for Gaussian noise between equal losses."
     )
     numbers = (
         *(sweep_text(family, axis, "sd_ratio") for axis, families in found.items() for family in families),
-        f"Farthest from the curve, a floor where losses differ: {gap['variant']}, {format_name(gap)}: "
+        f"Farthest from the curve, a floor where losses differ: {task_name(gap)}, {format_name(gap)}: "
         f"{format_number(gap.mean('acceptance_kept'), 2)} against {format_number(gap.mean('acceptance_in_theory'), 2)}",
         *unconverged_lines(used),
     )

@@ -2,12 +2,68 @@
 
 from collections.abc import Sequence
 
+from records.display import estimate_parts, format_estimate, format_name, format_number, format_value, method_name
 from records.methods import facts_of
 from records.study import StudyResults
+from reports.claims.rivals import best_pairs, target_of
 from reports.figures.captions import runs_of, unconverged_lines
 from reports.figures.cost import Offer, bias_panels, marks_of, offers_of
+from reports.figures.marks import SMALL, blank, whole_decades, wrapped
+from reports.leaderboard import CRITERION, target_text
+from reports.style import EXACT, is_narrow, look_of
 from reports.tables import why_not
 from reports.types import Drawing, NothingToShow
+
+
+def draw_best(results: StudyResults) -> Drawing:
+    """Effective draws per evaluation, by target: the best chain on mini-batches and the best on all data."""
+    pairs = best_pairs(results)
+    if not pairs:
+        raise NothingToShow("on no target both a chain on mini-batches and one on all data are within the bias bound")
+    figure = blank(1.0 + (0.95 if is_narrow() else 0.75) * len(pairs))
+    axes = figure.add_subplot()
+    axes.set_xscale("log")
+    labels, numbers, ratios = [], [], []
+    for row, (ours, theirs) in enumerate(pairs):
+        ratio = ours.ratio(theirs, CRITERION)
+        ratios.append(ratio.mean or 0.0)
+        axes.plot([theirs.mean(CRITERION), ours.mean(CRITERION)], [row, row], color=EXACT, linewidth=1.4, zorder=1)
+        # Ours above the line and theirs below it: however near, their names do not meet.
+        for one, offset, side in ((ours, 7, "bottom"), (theirs, -7, "top")):
+            colour, marker = look_of(one["method"])
+            axes.plot([one.mean(CRITERION)], [row], color=colour, marker=marker, markersize=9, zorder=3)
+            axes.annotate(
+                method_name(one["method"]),
+                (one.mean(CRITERION), row),
+                (0, offset),
+                textcoords="offset points",
+                ha="center",
+                va=side,
+                fontsize=SMALL,
+            )
+        labels.append(f"{wrapped(target_text(*target_of(ours)), 40, 12)}\n× {estimate_parts(ratio)[0]}")
+        numbers.append(
+            f"{target_text(*target_of(ours))}: {format_name(ours, 'preconditioner')} "
+            f"{format_value(ours, CRITERION)}, {format_name(theirs, 'preconditioner')} "
+            f"{format_value(theirs, CRITERION)}, ratio {format_estimate(ratio)}."
+        )
+    left, right = axes.get_xlim()
+    # Room for the names at both ends.
+    room = 30 if is_narrow() else 4
+    axes.set_xlim(left / room, right * room)
+    whole_decades(axes, "x")
+    axes.set(ylim=(len(pairs) - 0.4, -0.6), yticks=range(len(pairs)))
+    axes.set_xlabel(wrapped("effective draws per million evaluations", 40, 24))
+    axes.set_yticklabels(labels)
+    axes.grid(axis="y", visible=False)
+    times = " to ".join(dict.fromkeys(format_number(end(ratios), 2) for end in (min, max)))
+    title = f"Per evaluation, mini-batches give {times} times the effective draws of all data"
+    caption = (
+        "Above each line, the best chain on mini-batches, below it the best on all data, of those within the bias "
+        "bound at that target. An evaluation is the likelihood or gradient of one data point."
+    )
+    used = [one for pair in pairs for one in pair]
+    return Drawing(figure, caption, runs_of(used), title if min(ratios) > 1 else "", tuple(numbers))
 
 
 def draw_frontier(results: StudyResults) -> Drawing:

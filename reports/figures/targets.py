@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from metrics.fidelity import RESOLUTION
-from records.display import format_name, format_number, format_setting, format_settings, format_value
+from records.display import format_name, format_number, format_setting, format_settings, format_value, task_name
 from records.methods import facts_of
 from records.setting import Setting, nearest, one_backend, sweeps
 from records.study import StudyResults
@@ -53,9 +53,9 @@ def draw_targets(results: StudyResults) -> Drawing:
         # What looks alike is one entry: the panels below each other are named by their axes.
         handles += [entry for entry in entries if _look(entry) not in map(_look, handles)]
     for entry in handles[:1] if len({_look(entry) for entry in handles}) == 1 else []:
-        entry.set_label(f"{families[0][0]['variant']}: {format_name(families[0][0], *AXES, 'preconditioner')}")
+        entry.set_label(f"{task_name(families[0][0])}: {format_name(families[0][0], *AXES, 'preconditioner')}")
     handles += [
-        handle(f"{level['variant']}: {format_name(level, 'step_size')}", facts_of("tempered").colour, "", "--")
+        handle(f"{task_name(level)}: {format_name(level, 'step_size')}", facts_of("tempered").colour, "", "--")
         for level in levels
     ]
     used = [setting for families in found.values() for family in families for setting in family]
@@ -113,7 +113,7 @@ def _draw_level(axes: Axes, setting: Setting, column: str) -> None:
 
 def _sentence(family: Sequence[Setting], axis: str) -> str:
     steps = ", ".join(f"{format_value(setting, 'sd_ratio')} at {format_setting(setting, axis)}" for setting in family)
-    return f"{family[0]['variant']}, {format_settings(family[0], axis, 'preconditioner')}: sd ratio {steps}."
+    return f"{task_name(family[0])}, {format_settings(family[0], axis, 'preconditioner')}: sd ratio {steps}."
 
 
 def _least(settings: Sequence[Setting], levels: Sequence[Setting]) -> str:
@@ -134,4 +134,5 @@ def _finite(setting: Setting) -> str:
     share = float(setting["batch_size"] * setting["num_batches"] / setting["num_points"])
     if setting["variance"] != "batches" or share < 0.05:
         return ""
-    return f" A step of it reads {share:.0%} of the data, so its variance is overstated by {share / (1 - share):.0%}."
+    excess = 100 * share / (1 - share)
+    return f" A step of it reads {100 * share:.0f} % of the data, so its variance is overstated by {excess:.0f} %."

@@ -29,11 +29,12 @@ def _training_decides(study: StudyResults) -> Finding:
     longer, usual = _groups(study)
     require(min(map(_gap, longer)) > MARGIN > max(map(_gap, usual)))
     low, high = (format_number(end(map(_gap, longer)), 2) for end in (min, max))
-    most = format_number(max(map(_gap, usual)), 2)
+    most = max(map(_gap, usual))
+    usually = "it does not" if most <= 0 else f"by at most {format_number(most, 2)}"
     return Finding(
         "Training decides whether the posterior of all data is overconfident.",
-        f"Of networks trained to overfit, its confidence exceeds its accuracy by {low} to {high}, whatever the prior; "
-        f"of networks as the task trains them, by {most} at the most.",
+        f"In networks trained to overfit, its confidence exceeds its accuracy by {low} to {high}, whatever the prior; "
+        f"in networks trained as the task asks, {usually}.",
     )
 
 

@@ -5,41 +5,37 @@ from collections import Counter
 import pandas as pd
 
 from records.display import format_number, method_name
-from records.methods import facts_of
 from records.study import StudyResults
+from reports.claims.rivals import best_pairs, target_of
 from reports.evidence import require
-from reports.leaderboard import CRITERION, leaderboards
+from reports.leaderboard import CRITERION, leaderboards, target_text
 from reports.types import Finding
 
 
 def _boards(study: StudyResults) -> dict[str, pd.DataFrame]:
     """The ranked rows of every leaderboard that has any, by target: ``logistic, w = 100``."""
     found = {
-        name.removeprefix("leaderboard_").replace("-w", ", w = "): board[board["rank"].notna()]
+        _target(name.removeprefix("leaderboard_")): board[board["rank"].notna()]
         for name, board in leaderboards(study).items()
     }
     return {target: board for target, board in found.items() if len(board)}
 
 
-def _uses_mini_batches(method: str) -> bool:
-    return facts_of(method).is_minibatch
+def _target(name: str) -> str:
+    variant, _, weight = name.rpartition("-w")
+    return target_text(variant, float(weight))
 
 
 def _mini_batches_win(study: StudyResults) -> Finding:
     """Of the chains; draws of the Gaussian at the mode take no evaluations and are no chain."""
-    numbers, ratios = [], []
-    for target, board in _boards(study).items():
-        best: dict[bool, pd.Series] = {}
-        for _, row in board[board[CRITERION].notna()].iterrows():
-            best.setdefault(_uses_mini_batches(row["method"]), row)
-        if len(best) == 2:
-            ratio = best[True][CRITERION] / best[False][CRITERION]
-            ratios.append(ratio)
-            numbers.append(
-                f"{format_number(ratio, 2)} on {target} ({method_name(best[True]['method'])} over "
-                f"{method_name(best[False]['method'])})"
-            )
-    require(bool(numbers))
+    pairs = best_pairs(study)
+    require(bool(pairs))
+    ratios = [ours.ratio(theirs, CRITERION).mean or 0.0 for ours, theirs in pairs]
+    numbers = [
+        f"{format_number(ratio, 2)} on {target_text(*target_of(ours))} ({method_name(ours['method'])} over "
+        f"{method_name(theirs['method'])})"
+        for ratio, (ours, theirs) in zip(ratios, pairs, strict=True)
+    ]
     low, high = (format_number(end(ratios), 2) for end in (min, max))
     return Finding(
         f"Within the bias bound, mini-batches give more effective draws per evaluation than full data on "

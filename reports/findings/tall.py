@@ -1,6 +1,6 @@
 """What the study `tall` found: the posterior of all data from mini-batches."""
 
-from records.display import format_number, method_name
+from records.display import format_number, method_name, task_name
 from records.study import StudyResults
 from reports.claims.rules import RULES
 from reports.claims.tall import FULL_DATA, fastest, is_right, tall_variants, widest
@@ -17,7 +17,7 @@ def _flat_in_n(study: StudyResults) -> Finding:
     require(min(growths) > 0 and max(growths) <= RULES[21]["growth"] and bool(best) and all(map(is_right, best)))
     low, high = (format_number(end(growths), 2) for end in (min, max))
     smallest, largest = (sweeps[0][end]["num_points"] for end in (0, -1))
-    widths = ", ".join(f"{format_number(one.mean('sd_ratio'))} times on {one['variant']}" for one in best)
+    widths = ", ".join(f"{format_number(one.mean('sd_ratio'))} times on {task_name(one)}" for one in best)
     return Finding(
         "With control variates, mini-batches sample the posterior of all data at a cost that does not grow with N.",
         f"From N = {smallest:,} to {largest:,} an effective draw takes {low} to {high} times the evaluations. The "

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrics.seeds import Estimate
-from records.display import distinct_settings, estimate_parts, format_estimate, format_given, format_name, format_number
+from records.display import (
+    distinct_settings,
+    estimate_parts,
+    format_estimate,
+    format_given,
+    format_name,
+    format_number,
+    task_name,
+)
+from records.setting import Setting
 from tests.reports.studies import row, study_of
 
 
@@ -80,3 +89,20 @@ def test_settings_that_would_be_alike_are_distinguished_by_their_lengths():
     texts = list(distinct_settings(study_of(rows).all_settings).values())
     assert texts[:2] == ["n=2, M=5, η=0.0072, w=N, 20,000 steps", "n=2, M=5, η=0.0072, w=N, 500 steps"]
     assert "steps" not in texts[2]
+
+
+@pytest.mark.parametrize(
+    ("variant", "text"),
+    [
+        ("linear", "linear"),
+        ("linear-points10000", "linear (N = 10,000)"),
+        ("mnist-scale0.5-points5000-epochs60", "mnist (prior sd 0.5, N = 5,000, 60 epochs)"),
+        ("regression-all-laplace", "regression (all layers, Laplace prior)"),
+        ("regression-fresh400000", "regression (fresh points)"),
+        ("my-own-task", "my-own-task"),
+        ("all", "all"),
+    ],
+)
+def test_a_task_is_called_by_words(variant, text):
+    assert task_name(variant) == text
+    assert task_name(Setting(({"variant": variant},))) == text

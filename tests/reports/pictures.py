@@ -41,7 +41,7 @@ def flaws(figure: Figure) -> list[str]:
     for first, second in combinations([*names, *notes, *legends], 2):
         if _overlap(first.get_window_extent(renderer), second.get_window_extent(renderer)):
             found.append(f"{_name(first)!r} and {_name(second)!r} overlap")
-    for name in names:
+    for name in [*names, *notes]:
         box = name.get_window_extent(renderer)
         others = [text for text in chain.from_iterable(ticks) if _overlap(box, text.get_window_extent(renderer))]
         found += [f"{name.get_text()!r} and the number {text.get_text()!r} overlap" for text in others]

@@ -100,11 +100,12 @@ def test_the_report_of_the_study_has_its_leaderboards_and_its_frontier(tmp_path)
         one |= {"point_error": 0.1 * (1 + number), "point_error_resolved": True, "point_error_mc": 0.01}
     contents = contents_of("rivals")
     found = study_of(rows, Path("rivals"))
-    assert render(found, tmp_path, contents.figures[:1], contents.claims, NO_BENCHMARKS) == []
+    assert render(found, tmp_path, contents.figures[:2], contents.claims, NO_BENCHMARKS) == []
     board = (tmp_path / "tables" / "leaderboard_linear-w100.csv").read_text()
     assert len(board.splitlines()) == 1 + len(METHODS) and board.splitlines()[1].startswith("1.0,pbnn")
     assert "Leaderboard of linear, w = 100" in (tmp_path / "report.html").read_text()
-    (figure,) = json.loads((tmp_path / "figures.json").read_text())["figures"]
+    best, figure = json.loads((tmp_path / "figures.json").read_text())["figures"]
+    assert best["name"] == "best" and "give 4.0 times the effective draws of all data" in best["title"], best["title"]
     # pbnn is cheaper and nearer.
     assert figure["name"] == "frontier" and "Not beaten: linear, w = N: PBNN." in figure["numbers"]
     assert figure["title"] == "The cheapest right draws come from mini-batches on 1 of 1 targets"

@@ -13,15 +13,19 @@ import pytest
 
 from reports.benchmarks import KEPT, SECTION
 from reports.figures import SPEED_FIGURES
-from reports.page import TEMPLATES, parted
+from reports.page import TEMPLATES, bottom_line, enumerated, parted
 from reports.render import render
 from reports.types import (
+    IN_PART,
     INCONCLUSIVE,
     MAX_SVG_BYTES,
     NOT_ASKED,
     NOT_REPRODUCED,
+    REPRODUCED,
+    Finding,
     Mark,
     NothingToShow,
+    Verdict,
 )
 from tests.reports.studies import (
     EVERY_KIND,
@@ -271,9 +275,22 @@ def test_what_a_study_does_not_ask_about_is_folded_and_still_led_to(tmp_path):
 def test_of_a_long_reason_the_numbers_are_folded():
     said = "It holds on linear. It does not hold on mnist, η = 0.1 there."
     numbers = "The ratio is 1.2 [1.1, 1.3] on linear." + " More of it is 1.4 [1.3, 1.5]." * 10
-    assert parted(f"{said} {numbers}") == (said, numbers)
-    assert parted("The ratio is 1.2 [1.1, 1.3].") == ("The ratio is 1.2 [1.1, 1.3].", ""), "a short one is whole"
-    assert parted(numbers) == (numbers, ""), "one that begins with numbers too"
+    assert parted(Verdict(REPRODUCED, f"{said} {numbers}")) == (said, numbers)
+    short = "The ratio is 1.2 [1.1, 1.3]."
+    assert parted(Verdict(REPRODUCED, short)) == (short, ""), "a short one is whole"
+    assert parted(Verdict(REPRODUCED, numbers)) == (numbers, ""), "one that begins with numbers too"
+    listed = "It is 1.2 (a; b) here" + "; more of it is 1.4 [1.3, 1.5] there" * 10 + "."
+    assert parted(Verdict(REPRODUCED, f"It holds: {listed}", numbers=listed)) == ("It holds.", listed)
+    assert enumerated(listed)[:2] == ["It is 1.2 (a; b) here", "more of it is 1.4 [1.3, 1.5] there"]
+    in_part = Verdict(IN_PART, "It holds here.", cases={"It holds": ("here",)}, numbers="1.2")
+    assert parted(in_part) == ("", "1.2"), "the cases say it"
+
+
+def test_the_bottom_line_begins_with_the_number_behind_the_title():
+    findings = [Finding("The title.", "It is 1.8 times. More."), Finding("Second.", "2."), Finding("Third.", "3.")]
+    assert bottom_line(findings) == ["It is 1.8 times.", "Second.", "Third."]
+    assert bottom_line(findings[:1]) == ["It is 1.8 times."]
+    assert bottom_line([]) == []
 
 
 def test_the_page_asks_nobody_and_nothing_but_its_own_script_may_run(page):
