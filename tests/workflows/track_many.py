@@ -4,6 +4,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from records.study import StudyResults
 from tests.workflows.made_up import STUDY, MadeUp
@@ -12,7 +13,7 @@ from workflows.tracking.write import track
 NUM_SEEDS = 5
 
 
-def study_of(num_runs: int) -> dict:
+def study_of(num_runs: int) -> dict[str, Any]:
     """Half of them numbers, half of them classes, each with its files and its diagram."""
     steps = [600 + 2 * i for i in range(num_runs // (2 * NUM_SEEDS))]
     return STUDY | {
@@ -32,7 +33,7 @@ def main(num_runs: int) -> None:
             rows = StudyResults.load(results).rows
             counts = track(f"sqlite:///{results.parent}/mlflow.db", results.name, rows, results)
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            print(f"{len(rows)} runs, {what}: {wall:.1f} s, {cpu:.1f} s of processor time without diagrams; {counts}")
+            print(f"{len(rows)} runs, {what}: {wall:.1f} s, {cpu:.1f} s of processor time of this process; {counts}")
 
 
 if __name__ == "__main__":
