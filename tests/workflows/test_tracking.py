@@ -22,6 +22,7 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 from scipy import stats
+from sqlalchemy import create_engine
 
 from implementations.infrastructure.files import Damaged, read_npz, sha256_of, write_json, write_npz
 from implementations.methods import METHODS
@@ -32,10 +33,11 @@ from tests.workflows.snakemake import ROOT, Workdir
 from tests.workflows.test_recovery import ONE
 from workflows.steps import report
 from workflows.steps.track import main
+from workflows.tracking import drawing
 from workflows.tracking.address import Hiding, hide, without_secrets
 from workflows.tracking.entries import METRICS, PARAMETERS, entries_of
 from workflows.tracking.store import reason_of
-from workflows.tracking.write import traces, track
+from workflows.tracking.write import MAX_POINTS, traces, track
 
 FULL_MH = "linear/full_mh+step_size=0.005/jax-cpu"
 PBNN = "linear/pbnn+batch_size=2+num_batches=5/jax-cpu"
@@ -185,7 +187,7 @@ def assert_the_runs_are_the_rows(client: MlflowClient, runs: dict, table: pd.Dat
     assert [file.path for file in client.list_artifacts(by_status["failed"].info.run_id)] == ["run.json"]
     for name in ("trace/acceptance", "trace/variance"):
         history = client.get_metric_history(run.info.run_id, name)
-        assert len(history) == 50
+        assert len(history) == MAX_POINTS
         assert history[-1].step == 700
         assert history[-1].timestamp == run.info.end_time
 
@@ -293,6 +295,44 @@ def test_a_damaged_file_is_named_and_stops_the_tracking_of_no_other_run(made_up,
     assert tracked(made_up, uri) == {"added": 3, "replaced": 0, "unchanged": NUM_ENTRIES - 3, "stale": 0}
 
 
+def test_diagrams_drawn_beside_the_writing_are_those_drawn_here_and_a_lost_process_is_named(made_up, tmp_path):
+    curves = read_npz(made_up.results / "runs" / FULL_MH / "seed0" / "curves.npz")
+    for drawer, name in ((drawing.Here(), "here.png"), (drawing.Beside(), "beside.png")):
+        with drawer:
+            drawer.wait()
+            drawer.ask(curves, "gaussian", tmp_path / name, "a run", "blue")
+            drawer.wait()
+    assert (tmp_path / "here.png").read_bytes() == (tmp_path / "beside.png").read_bytes()
+    with drawing.Beside() as drawer:
+        drawer.ask({}, "gaussian", tmp_path / "none.png", "a run", "blue")
+        with pytest.raises(RuntimeError, match="KeyError: 'test_counts'"):
+            drawer.wait()
+        drawer._process.kill()
+        drawer._process.join()
+        with pytest.raises(RuntimeError, match="the process that draws the diagrams has ended"):
+            drawer.ask(curves, "gaussian", tmp_path / "none.png", "a run", "blue")
+            drawer.wait()
+
+
+def test_a_database_reaches_the_disk_once_and_not_with_every_commit(made_up, tmp_path, monkeypatch):
+    uri, flushed, settings = f"sqlite:///{tmp_path}/mlflow.db", [], []
+    monkeypatch.setattr("workflows.tracking.store._flush", flushed.append)
+    write = MlflowClient.log_batch
+
+    def look(self, *arguments, **named):
+        with self._tracking_client.store.engine.connect() as connection:
+            settings.append(connection.exec_driver_sql("PRAGMA synchronous").scalar())
+        write(self, *arguments, **named)
+
+    monkeypatch.setattr(MlflowClient, "log_batch", look)
+    tracked(made_up, uri)
+    assert set(settings) == {0}
+    assert flushed == [tmp_path / "mlflow.db"]
+    # Others that use SQLAlchemy in this process keep what they had.
+    with create_engine(uri).connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+
+
 @pytest.mark.parametrize("content", [b"", b"PAR1PAR1", b"nonsense" * 50])
 def test_a_damaged_summary_is_named_by_tracking_and_report(made_up, capfd, content):
     path, out = made_up.results / "summary.parquet", made_up.results / "tracked.json"
@@ -394,15 +434,15 @@ def test_names_are_readable_and_no_two_are_alike(made_up):
     assert {f"linear · PBNN n=2, M=5, η=0.36, C=I, {steps} steps · jax-cpu" for steps in (500, 600)} <= set(names)
 
 
-def test_a_trace_is_the_mean_over_chains_over_fifty_stretches(made_up):
+def test_a_trace_is_the_mean_over_chains_over_stretches(made_up):
     (entry,) = (
         e for e in entries_of(StudyResults.load(made_up.results).rows, made_up.results) if e.key == f"{FULL_MH}/seed1"
     )
     arrays = np.load(made_up.results / "runs" / entry.key / "draws.npz")
     for name in ("acceptance", "variance"):
         points = [point for point in traces(entry) if point[0] == f"trace/{name}"]
-        assert [step for _, step, _, _ in points] == list(range(112, 701, 12))
-        assert [value for *_, value in points] == pytest.approx(arrays[name].reshape(2, 50, 6).mean(axis=(0, 2)))
+        assert [step for _, step, _, _ in points] == list(range(124, 701, 24))
+        assert [value for *_, value in points] == pytest.approx(arrays[name].reshape(2, 25, 12).mean(axis=(0, 2)))
 
 
 @pytest.mark.parametrize("name", ["run.json", "curves.npz"])

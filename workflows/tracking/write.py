@@ -17,18 +17,18 @@ from implementations.finished import check_archive, check_draws, read_record
 from implementations.infrastructure.files import Damaged, read_npz
 from records.methods import facts_of
 from records.setting import Row
-from reports.reliability import Diagrams
 from workflows.locks import hold
+from workflows.tracking.drawing import Drawer, drawer_of
 from workflows.tracking.entries import Data, Entry, entries_of
 from workflows.tracking.experiment import experiment_of
-from workflows.tracking.store import connect
+from workflows.tracking.store import connect, flushed_once
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import DatasetInput, Run
 
-#: Points of a trace: enough for a chart, and half of all that is written for a run.
-MAX_POINTS = 50
+#: Points of a trace: enough for a chart, and a third of all that is written for a run.
+MAX_POINTS = 25
 #: A server that does not answer costs seconds. Whoever needs more patience sets these themselves.
 IMPATIENCE = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
@@ -53,34 +53,41 @@ def track(
     artifacts = results.parent / "mlflow-artifacts"
     hold(artifacts, is_patient=True)
     on_progress()
+    with flushed_once(uri):
+        return _track(uri, study, entries_of(rows, results), artifacts, on_progress)
+
+
+def _track(
+    uri: str, study: str, entries: Sequence[Entry], artifacts: Path, on_progress: Callable[[], None]
+) -> dict[str, int]:
     client = connect(uri)
     experiment = experiment_of(client, uri, study, artifacts)
     found = _found(client, experiment, on_progress)
+    current = {entry.key: next((run for run in found[entry.key] if _is_current(run, entry)), None) for entry in entries}
     counts = Counter(added=0, replaced=0, unchanged=0, stale=0)
     ids: dict[str | None, str] = {}
     damaged: list[Damaged] = []
-    with Diagrams() as diagrams:
-        for entry in entries_of(rows, results):
+    with drawer_of(sum(_has_curves(entry) for entry in entries if current[entry.key] is None)) as drawer:
+        for entry in entries:
             on_progress()
             parent = {"mlflow.parentRunId": ids[entry.parent]} if entry.parent else {}
-            runs = found.pop(entry.key, [])
-            current = next((run for run in runs if _is_current(run, entry)), None)
-            if current is None:
+            runs, unchanged = found.pop(entry.key), current[entry.key]
+            if unchanged is None:
                 try:
                     _check_files(entry)
                 except Damaged as error:
                     damaged.append(error)
                     continue
-                ids[entry.key] = _write(client, experiment, entry, parent, diagrams)
+                ids[entry.key] = _write(client, experiment, entry, parent, drawer)
                 counts["replaced" if runs else "added"] += 1
             else:
-                ids[entry.key] = current.info.run_id
+                ids[entry.key] = unchanged.info.run_id
                 # What can change about a run that has not: its parent was replaced, or it had been marked stale.
-                _set_tags(client, current, {"status": entry.tags["status"], **parent})
+                _set_tags(client, unchanged, {"status": entry.tags["status"], **parent})
                 counts["unchanged"] += 1
             # After the new one, so that a kill in between loses nothing; the next call finds both.
             for run in runs:
-                if run is not current:
+                if run is not unchanged:
                     client.delete_run(run.info.run_id)
     for run in (run for runs in found.values() for run in runs):
         on_progress()
@@ -126,24 +133,26 @@ def _set_tags(client: "MlflowClient", run: "Run", tags: Mapping[str, str]) -> No
             client.set_tag(run.info.run_id, name, value)
 
 
-def _write(client: "MlflowClient", experiment: str, entry: Entry, parent: Mapping[str, str], diagrams: Diagrams) -> str:
+def _write(client: "MlflowClient", experiment: str, entry: Entry, parent: Mapping[str, str], drawer: Drawer) -> str:
     from mlflow.entities import Metric, Param
 
     now = int(time.time() * 1000)
     started, ended = entry.started or now, entry.ended or now
     tags = {**entry.tags, **parent, "fingerprint": entry.fingerprint}
-    run = client.create_run(experiment, start_time=started, tags=tags, run_name=entry.name)
-    metrics = [Metric(name, value, ended, 0) for name, value in entry.metrics.items()]
-    if entry.folder:
+    with tempfile.TemporaryDirectory() as scratch:
+        _gather_files(entry, Path(scratch), drawer)
+        run = client.create_run(experiment, start_time=started, tags=tags, run_name=entry.name)
+        metrics = [Metric(name, value, ended, 0) for name, value in entry.metrics.items()]
         metrics += [
             Metric(name, value, started + int((ended - started) * share), step)
             for name, step, share, value in traces(entry)
         ]
-        _log_files(str(run.info.artifact_uri), client.tracking_uri, entry, diagrams)
-    params = [Param(name, value) for name, value in entry.params.items()]
-    client.log_batch(run.info.run_id, metrics=metrics, params=params)
-    if entry.data:
-        client.log_inputs(run.info.run_id, [_dataset(entry.data)])
+        params = [Param(name, value) for name, value in entry.params.items()]
+        client.log_batch(run.info.run_id, metrics=metrics, params=params)
+        if entry.data:
+            client.log_inputs(run.info.run_id, [_dataset(entry.data)])
+        drawer.wait()
+        _log_files(str(run.info.artifact_uri), client.tracking_uri, Path(scratch))
     client.set_terminated(run.info.run_id, entry.outcome, ended)
     return str(run.info.run_id)
 
@@ -175,22 +184,30 @@ def traces(entry: Entry) -> Iterator[tuple[str, int, float, float]]:
                 yield f"trace/{name}", num_warmup + thin * int(end), float(end / num_draws), value
 
 
-def _log_files(place: str, uri: str, entry: Entry, diagrams: Diagrams) -> None:
-    """The run.json of a run, and its reliability diagram where it ended well, into the ``place`` of its files."""
-    # A client would read the whole run once more to learn where that is: an eighth of all that a run takes.
+def _has_curves(entry: Entry) -> bool:
+    return entry.folder is not None and entry.tags["status"] == "ok" and (entry.folder / "curves.npz").exists()
+
+
+def _gather_files(entry: Entry, scratch: Path, drawer: Drawer) -> None:
+    """The run.json of a run, and its reliability diagram where it ended well; that may still be drawn on return."""
+    if entry.folder is None:
+        return
+    record = entry.folder / "run.json"
+    if record.exists():
+        shutil.copy(record, scratch)
+    if _has_curves(entry):
+        # A task out of somebody's file is in no table; of a regression there are errors, of classes an accuracy.
+        likelihood = "categorical" if any(name.endswith("accuracy") for name in entry.metrics) else "gaussian"
+        colour = facts_of(entry.params["method"]).colour
+        arrays = read_npz(entry.folder / "curves.npz")
+        # A density has none.
+        if "test_counts" in arrays:
+            drawer.ask(arrays, likelihood, scratch / "reliability.png", entry.name, colour)
+
+
+def _log_files(place: str, uri: str, folder: Path) -> None:
+    # A client would read the whole run once more to learn the place: an eighth of all that a run takes.
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
-    assert entry.folder is not None
-    record, curves = entry.folder / "run.json", entry.folder / "curves.npz"
-    with tempfile.TemporaryDirectory() as scratch:
-        if record.exists():
-            shutil.copy(record, scratch)
-        if curves.exists() and entry.tags["status"] == "ok":
-            # A task out of somebody's file is in no table; of a regression there are errors, of classes an accuracy.
-            likelihood = "categorical" if any(name.endswith("accuracy") for name in entry.metrics) else "gaussian"
-            path, colour = Path(scratch, "reliability.png"), facts_of(entry.params["method"]).colour
-            arrays = read_npz(curves)
-            # A density has none.
-            if "test_counts" in arrays:
-                diagrams.draw(arrays, likelihood, path, entry.name, colour)
-        get_artifact_repository(place, tracking_uri=uri).log_artifacts(scratch)
+    if any(folder.iterdir()):
+        get_artifact_repository(place, tracking_uri=uri).log_artifacts(str(folder))
