@@ -385,6 +385,18 @@ def test_the_confidence_sampler_is_rarely_wrong_and_looks_closer_for_a_smaller_d
     assert points[0] < 0.8 * points[1]
 
 
+def test_the_bias_of_the_confidence_sampler_falls_with_delta(problem):
+    """Its bound is so wide that no decision here is wrong up to 1; above, where it promises nothing, some are."""
+    tall = problem("logistic", num_points=2000)
+    start, is_wrong = np.tile(tall.map, (200, 1)), []
+    for delta in (9.99, 0.99):
+        settings = resolve("confidence", {"batch_size": 5, "step_size": 0.2, "proxy": "none"}, tall)
+        settings = replace(settings, own=tuple((dict(settings.own) | {"delta": delta}).items()))
+        found = build_sampler("jax-cpu", tall, METHODS["confidence"], settings).audit(start, np.ones(200, int), 0)
+        is_wrong.append((found["log_uniform"] < found["log_accept"]) != (found["log_uniform"] < found["log_exact"]))
+    assert is_wrong[0].mean() > 0.02 and not is_wrong[1].any()
+
+
 @both
 def test_the_confidence_sampler_stays_in_the_exact_posterior(logistic, backend):
     """Without a proxy, so that few points would not do: it asks for as many as it takes."""
