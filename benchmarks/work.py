@@ -200,9 +200,9 @@ def _bare_torch(problem: Problem, chains: int, pairs: int, gradients: int, batch
         for number in range(UNROLLED_STEPS):
             if pairs:
                 pair = torch.stack([position, position + 1e-6], dim=1)
-                batch = Data(*(tensor[number] for tensor in loss_batches))
+                batch = Data(*(tensor[number] for tensor in loss_batches[:2]))
                 position = position + 1e-30 * point_losses(pair, batch, model).sum(dim=(1, 2))[:, None]
-            batch = Data(*(tensor[number] for tensor in gradient_batches))
+            batch = Data(*(tensor[number] for tensor in gradient_batches[:2]))
             for _ in range(gradients):
                 position = position + 1e-30 * losses_and_gradient(position, batch, 1.0, model)[1]
             if full == "gradient":
@@ -215,8 +215,8 @@ def _bare_torch(problem: Problem, chains: int, pairs: int, gradients: int, batch
         chosen = slice(start % NUM_GATHERED, start % NUM_GATHERED + UNROLLED_STEPS)
         return [
             position,
-            *everything,
-            *(tensor[chosen] for data in (loss_batches, gradient_batches) for tensor in data),
+            *everything[:2],
+            *(tensor[chosen] for data in (loss_batches, gradient_batches) for tensor in data[:2]),
         ]
 
     begin = torch.from_numpy(np.tile(problem.map, (chains, 1)))
