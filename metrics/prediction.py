@@ -47,19 +47,16 @@ def rmse(mean: np.ndarray, targets: np.ndarray) -> float:
 
 
 def gaussian_mixture_crps(
-    centres: np.ndarray, targets: np.ndarray, noise_sd: float, num_atoms: int = NUM_ATOMS
+    distance: np.ndarray, centres: np.ndarray, noise_sd: float, num_atoms: int = NUM_ATOMS
 ) -> np.ndarray:
-    """CRPS (n,) of the mixtures 1/S sum_s N(centres_s, noise_sd^2), ``centres`` (S, n), at ``targets`` (n,).
+    """CRPS (n,) of the mixtures 1/S sum_s N(f_s, noise_sd^2), ``centres`` (S, n), at targets y of known ``distance``.
 
-        E|Y - y| - 1/2 E|Y - Y'| = mean_s A(y - f_s, noise_sd) - 1/2 mean_{s,t} A(f_s - f_t, sqrt(2) noise_sd)
-        A(m, s) = E|N(m, s^2)| = 2 s phi(m / s) + m (2 Phi(m / s) - 1)
+        distance = E|Y - y| = mean_s A(y - f_s, noise_sd),   A = mean_absolute
+        CRPS = E|Y - y| - 1/2 E|Y - Y'|,   E|Y - Y'| = mean_{s,t} A(f_s - f_t, sqrt(2) noise_sd)
 
-    (Grimit et al. 2006). The first mean is over all draws. In the second consecutive groups of the sorted centres give
-    way to their means, num_atoms in all. Exact for S <= num_atoms.
+    (Grimit et al. 2006). In the mean over pairs, consecutive groups of the sorted centres give way to their means,
+    num_atoms in all. Exact for S <= num_atoms.
     """
-    distance = np.zeros(len(targets))
-    for centre in centres:
-        distance += _mean_absolute(targets - centre, noise_sd) / len(centres)
     return distance - 0.5 * _mean_distance(*_atoms(centres, num_atoms), noise_sd)
 
 
@@ -107,7 +104,7 @@ def _mean_distance(atoms: np.ndarray, weights: np.ndarray, noise_sd: float) -> n
     total = np.zeros(atoms.shape[1])
     if num_steps > len(atoms):
         for atom, weight in zip(atoms, weights, strict=True):
-            total += weight * (weights @ _mean_absolute(atoms - atom, np.sqrt(2) * noise_sd))
+            total += weight * (weights @ mean_absolute(atoms - atom, np.sqrt(2) * noise_sd))
         return total
     ratios = (atoms - atoms[0] + margin) / noise_sd
     for number in range(num_steps + 1):
@@ -116,8 +113,8 @@ def _mean_distance(atoms: np.ndarray, weights: np.ndarray, noise_sd: float) -> n
     return 2 * step * total
 
 
-def _mean_absolute(mean: np.ndarray, sd: float) -> np.ndarray:
-    """E|X| of X ~ N(mean, sd^2)."""
+def mean_absolute(mean: np.ndarray, sd: float) -> np.ndarray:
+    """E|X| of X ~ N(mean, sd^2): 2 sd phi(r) + mean (2 Phi(r) - 1) with r = mean / sd."""
     ratio = mean / sd
     return sd * (np.sqrt(2 / np.pi) * np.exp(-0.5 * ratio**2) + ratio * (2 * ndtr(ratio) - 1))
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from metrics.prediction import accuracy, brier, gaussian_mixture_crps, negative_log_likelihood, rmse
+from metrics.prediction import accuracy, brier, gaussian_mixture_crps, mean_absolute, negative_log_likelihood, rmse
 
 SETTINGS = settings(max_examples=30)
 
@@ -40,13 +40,17 @@ def test_rmse_and_negative_log_likelihood_are_plain_means():
     assert negative_log_likelihood(np.array([-1.0, -3.0])) == 2.0
 
 
+def crps(centres, targets, sd):
+    return gaussian_mixture_crps(mean_absolute(targets - centres, sd).mean(axis=0), centres, sd)
+
+
 @pytest.mark.parametrize("target", [-3.0, 0.2, 4.0])
 def test_the_crps_of_one_normal_is_the_closed_form(target):
     """Gneiting and Raftery (2007): s (z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi))."""
     centre, sd = 0.5, 0.8
     z = (target - centre) / sd
     expected = sd * (z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi))
-    found = gaussian_mixture_crps(np.array([[centre]]), np.array([target]), sd)
+    found = crps(np.array([[centre]]), np.array([target]), sd)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -63,7 +67,7 @@ def test_the_crps_of_a_mixture_is_the_integral_of_the_squared_error_of_its_distr
     expected = sum(
         integrate.quad(squared_error, *limits, limit=500, epsabs=1e-7)[0] for limits in ((low, target), (target, high))
     )
-    found = gaussian_mixture_crps(centres[:, None], np.array([target]), sd)
+    found = crps(centres[:, None], np.array([target]), sd)
     # Up to 128 draws all are used; beyond, group means stand for them.
     np.testing.assert_allclose(found, expected, rtol=1e-6 if num_draws <= 128 else 1e-3)
 
@@ -71,7 +75,7 @@ def test_the_crps_of_a_mixture_is_the_integral_of_the_squared_error_of_its_distr
 def test_the_crps_is_least_on_average_for_the_law_the_targets_come_from():
     rng = np.random.default_rng(3)
     targets = rng.normal(size=20_000)
-    scores = {sd: gaussian_mixture_crps(np.zeros((1, 20_000)), targets, sd).mean() for sd in (0.7, 1.0, 1.4)}
+    scores = {sd: crps(np.zeros((1, 20_000)), targets, sd).mean() for sd in (0.7, 1.0, 1.4)}
     # E|Y - y| - E|Y - Y'| / 2 with all of them standard normal; the score's sd is below 0.6.
     assert scores[1.0] == pytest.approx(1 / np.sqrt(np.pi), abs=4 * 0.6 / np.sqrt(20_000))
     assert min(scores, key=scores.get) == 1.0

@@ -89,16 +89,17 @@ def test_regression_predictions_equal_the_one_shot_answer_for_any_block_size(dra
 
 
 @pytest.mark.parametrize("stride", [1, 3, 7])
-def test_the_crps_uses_every_draw_or_an_evenly_spaced_subset_across_blocks(stride, monkeypatch):
+def test_the_pairs_of_the_crps_are_of_every_draw_or_an_evenly_spaced_subset_across_blocks(stride, monkeypatch):
     outputs, draws, targets = regression_problem()
     # The least memory that leads to this stride.
     monkeypatch.setattr("metrics.predictive.CRPS_MEMORY", -(-CHAINS * DRAWS * NUM_POINTS * 4 // stride))
     found = predictive(outputs, draws, targets, "gaussian", NOISE_SD, memory=4 * 8 * NUM_POINTS * 4)
-    kept = all_outputs(outputs, draws)[::stride, :, 0]
+    function = all_outputs(outputs, draws)[:, :, 0]
+    kept = function[::stride]
     pair_sd = np.sqrt(2) * NOISE_SD
     pairs = np.abs(kept[:, None] - kept[None])
     spread = stats.foldnorm(pairs / pair_sd, scale=pair_sd).mean().mean(axis=(0, 1))
-    distance = stats.foldnorm(np.abs(targets - kept) / NOISE_SD, scale=NOISE_SD).mean().mean(axis=0)
+    distance = stats.foldnorm(np.abs(targets - function) / NOISE_SD, scale=NOISE_SD).mean().mean(axis=0)
     np.testing.assert_allclose(found.crps, distance - spread / 2, rtol=1e-5)
 
 
