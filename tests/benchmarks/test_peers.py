@@ -15,7 +15,6 @@ STEP_SIZE = 1e-10
 
 
 # tensordict, which posteriors imports, uses what torch has deprecated, and announces a change to its own users.
-@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:The Tensor default of the field:FutureWarning")
 @pytest.mark.parametrize("name", PEERS)
 def test_a_peer_returns_every_position_and_goes_on_from_the_last(name):

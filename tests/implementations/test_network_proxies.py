@@ -24,8 +24,6 @@ from implementations.torch_backend import likelihood as torch_likelihood
 from tests.implementations.chains import BACKENDS, at_once
 from tests.implementations.test_control_variates import make_sampler, weigh_all
 
-# Of torch's own making, where it differentiates twice.
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 both = pytest.mark.parametrize("backend", BACKENDS)
 orders = pytest.mark.parametrize("order", proxies.ORDERS)
 LAYERS = {"gaussian": ((2, 3), (4, 1)), "categorical": ((3, 4), (5, 3)), "bernoulli": ((3, 2), (3, 3), (4, 1))}

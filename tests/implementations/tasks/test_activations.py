@@ -22,7 +22,6 @@ from implementations.tasks.network import train_network
 from implementations.tasks.problem import Problem, body_features
 from implementations.torch_backend import likelihood as torch_likelihood
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 MODULES = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
 LAYERS = ((3, 4), (5, 3), (4, 1))
 NUM_POINTS, NOISE_SD, WEIGHT = 25, 0.4, 7.0
