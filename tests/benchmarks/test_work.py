@@ -5,7 +5,7 @@ import pytest
 from benchmarks.work import bare_work, synthetic
 
 
-@pytest.mark.parametrize("backend", ["jax-cpu", "torch-cpu"])
+@pytest.mark.parametrize("backend", ["jax-cpu", pytest.param("torch-cpu", marks=pytest.mark.slow)])
 def test_the_bare_work_of_a_step_runs_for_every_chain(backend):
     work = bare_work(backend, synthetic("regression", 200), "pbnn", chains=2)
     work.call()
