@@ -142,7 +142,7 @@ def _is_powerless(other: Verdict) -> bool:
 
 
 def _is_on_two(verdict: Verdict) -> bool:
-    return 0 < len({run.rpartition("/")[2] for run in verdict.undecided}) <= 2
+    return 0 < verdict.num_open_seeds <= 2
 
 
 def _changed_parts(verdict: Verdict, other: Verdict) -> list[str]:
@@ -153,10 +153,10 @@ def _changed_parts(verdict: Verdict, other: Verdict) -> list[str]:
     else:
         found = dict(theirs)
         pairs = [(name, old, found[name]) for name, old in ours if name in found]
-    open_words = "it is undecided on the two seeds left" if _is_on_two(other) else "it is too close to call"
-    said = {True: "it holds", False: "it does not hold", None: open_words}
+    said = {True: "it holds", False: "it does not hold", None: "it is too close to call"}
+    where = {None: ", on the two seeds left"} if _is_on_two(other) else {}
     lost = [f"there is nothing to judge {name} by" for name, _ in ours if name not in {name for name, *_ in pairs}]
-    return [f"{said[new]} {name}" for name, old, new in pairs if old is not new] + lost
+    return [f"{said[new]} {name}{where.get(new, '')}" for name, old, new in pairs if old is not new] + lost
 
 
 def _any_of(names: Sequence[str]) -> str:

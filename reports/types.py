@@ -123,6 +123,8 @@ class Verdict:
     answers: tuple[tuple[str, bool | None], ...] = ()
     #: The runs behind the numbers that leave it, or a part of it, open: what more seeds would decide.
     undecided: tuple[str, ...] = ()
+    #: The most seeds of one of these numbers.
+    num_open_seeds: int = 0
     #: The fewest and the most seeds of a number that decides.
     num_seeds: tuple[int, int] | None = None
 

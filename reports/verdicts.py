@@ -167,9 +167,10 @@ def _verdict(
         _runs(used),
         effect or _effect(outcome, deciding, pending, alpha),
         would_change=_would_change(outcome, parts, premise, alpha),
-        p_value=_p_value(outcome, [part.answer for part in parts], premise),
+        p_value=_p_value(outcome, parts, premise, alpha),
         answers=tuple((part.name, part.answer.at(alpha)) for part in parts),
         undecided=tuple(sorted({run for question in pending for run in question.evidence.value.runs})),
+        num_open_seeds=max((question.evidence.value.num_seeds for question in pending), default=0),
         num_seeds=(min(counts), max(counts)),
     )
 
@@ -216,19 +217,22 @@ def _runs(used: Iterable[Setting]) -> tuple[str, ...]:
     return tuple(sorted({row["run"] for setting in used for row in setting.evidence}))
 
 
-def _p_value(outcome: str, answers: Sequence[Answer], premise: Part | None) -> float | None:
-    """The chance of the numbers if the outcome were wrong: that of its least certain part."""
+def _p_value(outcome: str, parts: Sequence[Part], premise: Part | None, alpha: float) -> float | None:
+    """The chance of the numbers if the outcome were wrong, that of its least certain part, at all looks together."""
+    answers = [part.answer for part in parts]
     if outcome == INCONCLUSIVE:
         return None
-    if outcome == PREMISE_NOT_MET:
-        return premise.answer.p_no if premise else None
-    if outcome == REPRODUCED:
-        return max([answer.p_yes for answer in answers] + ([premise.answer.p_yes] if premise else []))
-    if outcome == NOT_REPRODUCED:
-        return max(answer.p_no for answer in answers)
-    # That it holds somewhere, and somewhere does not. One part suffices for either, so both are corrected for how many
-    # there are (Holm's first step).
-    return max(any_holds(answers).p_yes, all_hold(answers).p_no)
+    if premise and outcome == PREMISE_NOT_MET:
+        found = premise.answer.p_no
+    elif outcome == REPRODUCED:
+        found = max([answer.p_yes for answer in answers] + ([premise.answer.p_yes] if premise else []))
+    elif outcome == NOT_REPRODUCED:
+        found = max(answer.p_no for answer in answers)
+    else:
+        # That it holds somewhere, and somewhere does not. One part suffices for either, so both are corrected for how
+        # many there are (Holm's first step).
+        found = max(any_holds(answers).p_yes, all_hold(answers).p_no)
+    return min(1.0, found * ALPHA / alpha)
 
 
 def _open(pending: Sequence[Question], alpha: float, most: int = 3) -> str:

@@ -763,6 +763,10 @@ def test_two_seeds_that_decide_nothing_are_told_from_a_change_of_mind():
     assert result.verdict.outcome == REPRODUCED
     assert result.fragility == "It is undecided on the two seeds left without seed 0, 1 or 2."
     assert result.robustness == TOO_FEW
+    # A run more that has not converged is not a third seed.
+    more = [row | {"seed": 3, "r_hat": 1.3, "run": f"{row['run'][:-1]}3"} for row in world() if row["seed"] == 2]
+    rows = changed(NAIVE | {"r_hat": 1.01}, [*world(), *more], sd_ratio=by_seed(1.30, 1.35, 1.40))
+    assert result_of(rows, 1).fragility == result.fragility
 
 
 def test_what_a_study_calls_outcomes_it_calls_them_without_a_seed_too():
@@ -974,6 +978,9 @@ def test_in_part_is_corrected_for_the_number_of_parts():
     single = stats.ttest_1samp(0.12 + 0.1 * np.array([-1.0, -0.4, 0.0, 0.3, 1.1]), 0, alternative="greater").pvalue
     assert single < 0.025 < 11 * single
     assert found.p_value == pytest.approx(11 * single)
+    # Had there been several looks, for their number too.
+    twice = judge_parts([odd, *sure], [], numbers="numbers", conclusions={}, alpha=0.0125)
+    assert twice.p_value is None or twice.p_value == pytest.approx(22 * single)
     # What it hangs on is the odd one; how large the thing is, one where it holds says.
     assert "The closest call that counts is odd number" in found.would_change
     assert found.effect.label == "number 0"
