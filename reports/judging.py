@@ -216,7 +216,8 @@ def family_text(result: ClaimResult, results: Sequence[ClaimResult], rate: float
     if result.p_adjusted is None:
         return ""
     num_decided = sum(one.p_adjusted is not None for one in results)
+    claims = f"{num_decided} claim{'' if num_decided == 1 else 's'}"
     # A verdict has two sides, of which the p-value is that of one.
     p_value = 2 * result.p_adjusted
     verb = "stands" if p_value <= rate else "does not stand"
-    return f"It {verb} with Holm's correction for {num_decided} claims (p = {format_number(min(1.0, p_value), 2)})."
+    return f"It {verb} with Holm's correction for {claims} (p = {format_number(min(1.0, p_value), 2)})."

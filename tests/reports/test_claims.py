@@ -737,6 +737,21 @@ def test_a_verdict_that_hangs_on_one_seed_says_which():
     assert result.fragility.startswith("It is reproduced without seed 2")
 
 
+def test_fresh_points_that_move_the_answer_in_two_seeds_of_three_say_which_is_the_third():
+    """Within a data set the answer is the tempered one; with fresh points it is not, but in one seed."""
+
+    class OneWithoutShift(MadeUp):
+        def curves(self, run: str) -> dict[str, np.ndarray]:
+            found = super().curves(run)
+            return found | {"chain_means": found["chain_means"] - SHIFT} if run.endswith("seed2") else found
+
+    claim = next(claim for claim in CLAIMS if claim.id == 10)
+    (result,) = judge_claims([claim], study(changed(REGRESSION, sd_ratio=1.01), OneWithoutShift))
+    assert result.verdict.outcome == INCONCLUSIVE, result.verdict.reason
+    assert result.robustness == FRAGILE
+    assert result.fragility.startswith("It is reproduced in part without seed 2")
+
+
 def test_a_part_that_hangs_on_one_seed_is_named_though_the_outcome_does_not():
     """With M=2 the third seed is far out; that the variance's being known spoils it keeps the outcome in part."""
     rows = changed(LINEAR | {"variance": "oracle"}, sd_ratio=lambda row: 1.3 + 1e-3 * row["seed"])
@@ -925,7 +940,7 @@ def test_all_claims_together_are_corrected_for_their_number():
         assert "Holm's correction for 20 claims" in family_text(result, RESULTS)
     # What is not decided is not among those that are corrected for.
     fewer = [RESULTS[0], *(replace(result, p_adjusted=None) for result in RESULTS[1:3])]
-    assert "Holm's correction for 1 claims" in family_text(fewer[0], fewer)
+    assert "Holm's correction for 1 claim (" in family_text(fewer[0], fewer)
     assert sum(result.p_adjusted for result in decided) > sum(result.verdict.p_value for result in decided)
 
 
