@@ -97,9 +97,13 @@ def shape_of_delta(differences: Array, count: int) -> tuple[Array, Array]:
     # Where a move changes no loss there is no noise, and its shape is that of none.
     scale = xp.sqrt(xp.where(variance > 0, variance, xp.ones_like(variance)))[:, None]
     third, fourth = (xp.mean((deviations / scale) ** power, axis=-1) for power in (3, 4))
-    share = count / differences.shape[-1]
-    factor = (1 - 2 * share) / math.sqrt(count * (1 - share)) if share < 1 else 0.0
-    return third * factor, (fourth - 3) / count
+    return third * skewness_of_mean(count, differences.shape[-1]), (fourth - 3) / count
+
+
+def skewness_of_mean(count: int, num_points: int) -> float:
+    """Skewness of the mean of ``count`` points, drawn without replacement, over that of all points."""
+    share = count / num_points
+    return (1 - 2 * share) / math.sqrt(count * (1 - share)) if share < 1 else 0.0
 
 
 def points_of_delta(shapes: Shapes) -> int:

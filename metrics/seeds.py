@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -34,6 +34,8 @@ class Estimate:
     scale: str = PLAIN
     #: Degrees of freedom of the error, where they are not those of the seeds.
     dof: float | None = None
+    #: The runs that it was made from; those of other seeds of their settings would make it surer.
+    runs: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def degrees(self) -> float:

@@ -8,15 +8,28 @@ from dataclasses import replace
 from metrics.seeds import holm
 from records.display import format_number
 from records.study import StudyResults
-from reports.registration import registration
-from reports.types import INCONCLUSIVE, Claim, ClaimResult, Verdict
+from reports.registration import code_changed, code_sha256, registration
+from reports.types import INCONCLUSIVE, PREMISE_NOT_MET, Claim, ClaimResult, Verdict
+
+#: What leaving out one seed does to a verdict, the worst first.
+FRAGILE = "Fragile: leaving out one seed changes it"
+TOO_FEW = "Not known to be robust: with one seed less it is not decided"
+IN_ITS_OUTCOME = "Robust in its outcome: leaving out one seed changes a part"
+ROBUST = "Robust: no single seed changes it"
+#: Changes of parts that are told; there can be as many as parts.
+MAX_CHANGES = 3
 
 
-def judge_claims(claims: Sequence[Claim], study: StudyResults) -> list[ClaimResult]:
-    """Every claim, in order. One that cannot be judged does not take the others with it."""
+def judge_claims(
+    claims: Sequence[Claim], study: StudyResults, words: Mapping[str, str] | None = None
+) -> list[ClaimResult]:
+    """Every claim, in order. One that cannot be judged does not take the others with it.
+
+    ``words`` are what the study calls outcomes, where not by their names.
+    """
     seeds = {str(seed): _without_seed(study, seed) for seed in _seeds(study)}
     libraries = {f"on {backend} alone": _of_backend(study, backend) for backend in _libraries(study)}
-    results = [_judged(claim, study, seeds, libraries) for claim in claims]
+    results = [_judged(claim, study, seeds, libraries, words or {}) for claim in claims]
     decided = [place for place, result in enumerate(results) if result.verdict.p_value is not None]
     adjusted = holm([results[place].verdict.p_value or 0.0 for place in decided])
     for place, p_value in zip(decided, adjusted, strict=True):
@@ -36,18 +49,43 @@ def verdicts_of(claims: Sequence[Claim], study: StudyResults) -> list[tuple[Clai
 
 
 def _judged(
-    claim: Claim, study: StudyResults, seeds: Mapping[str, StudyResults], libraries: Mapping[str, StudyResults]
+    claim: Claim,
+    study: StudyResults,
+    seeds: Mapping[str, StudyResults],
+    libraries: Mapping[str, StudyResults],
+    words: Mapping[str, str],
 ) -> ClaimResult:
     try:
         verdict = claim.judge(_of_registered_seeds(claim, study))
-        fragility, is_fragile = _fragility(claim, verdict, seeds, libraries)
+        fragility, robustness = _fragility(claim, verdict, seeds, libraries, words)
     except Exception as error:
         failure = format_error(error)
         return ClaimResult(claim, Verdict(INCONCLUSIVE, f"It could not be judged: {failure}"), failure)
     commits = _commits(study, verdict.runs)
-    return ClaimResult(
-        claim, verdict, None, fragility, registration(claim.registered, commits), None, study.looks, is_fragile
+    registered = filter(
+        None,
+        [registration(claim.registered, commits), _seeds_text(claim, verdict, study), code_changed(claim, commits)],
     )
+    return ClaimResult(
+        claim,
+        verdict,
+        None,
+        fragility,
+        "; ".join(registered),
+        looks=study.looks,
+        robustness=robustness,
+        code_sha256=code_sha256(claim),
+    )
+
+
+def _seeds_text(claim: Claim, verdict: Verdict, study: StudyResults) -> str:
+    """On how many seeds it rests, and how many the rule asks for to begin with."""
+    if verdict.num_seeds is None or claim.registered is None:
+        return ""
+    fewest, most = verdict.num_seeds
+    wanted = min(study.looks, default=claim.registered.start)
+    found = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    return f"{found} of {wanted} seeds" if fewest < wanted else f"{found} seeds"
 
 
 def format_error(error: Exception) -> str:
@@ -57,21 +95,68 @@ def format_error(error: Exception) -> str:
 
 
 def _fragility(
-    claim: Claim, verdict: Verdict, seeds: Mapping[str, StudyResults], libraries: Mapping[str, StudyResults]
-) -> tuple[str, bool]:
-    """What becomes of the verdict when one seed is left out, and on each library alone; does a seed change it?"""
+    claim: Claim,
+    verdict: Verdict,
+    seeds: Mapping[str, StudyResults],
+    libraries: Mapping[str, StudyResults],
+    words: Mapping[str, str],
+) -> tuple[str, str]:
+    """What becomes of the verdict and its parts when one seed is left out, and on each library alone; and in short."""
     if verdict.is_absent or not verdict.runs:
-        return "", False
-    others = {name: claim.judge(_of_registered_seeds(claim, part)) for name, part in seeds.items()}
+        return "", ""
     flips: dict[str, list[str]] = {}
-    for seed, other in others.items():
-        if other.outcome != verdict.outcome:
-            flips.setdefault(other.outcome, []).append(seed)
+    powerless: list[str] = []
+    parts: dict[str, list[str]] = {}
+    for seed, study in seeds.items():
+        other = claim.judge(_of_registered_seeds(claim, study))
+        if other.outcome == verdict.outcome:
+            for change in _changed_parts(verdict, other):
+                parts.setdefault(change, []).append(seed)
+        elif _is_powerless(other):
+            powerless.append(seed)
+        else:
+            flips.setdefault(_said(other.outcome, words), []).append(seed)
+    robustness = FRAGILE if flips else TOO_FEW if powerless else IN_ITS_OUTCOME if parts else ROBUST
+    told = [f"{said} without seed {_any_of(names)}" for said, names in flips.items()]
+    if powerless:
+        told.append(f"it is undecided on the two seeds left without seed {_any_of(powerless)}")
+    told = told or [f"no single seed changes {'the outcome' if parts else 'it'}"]
+    told += [f"without seed {_any_of(names)} {change}" for change, names in list(parts.items())[:MAX_CHANGES]]
+    if len(parts) > MAX_CHANGES:
+        told.append(f"{len(parts) - MAX_CHANGES} more such changes of parts")
     alone = {name: claim.judge(_of_registered_seeds(claim, part)) for name, part in libraries.items()}
-    words = [f"It is {outcome} without seed {_any_of(names)}" for outcome, names in flips.items()]
-    words = words or ["No single seed changes it"]
-    words += [_on_one_library(name, verdict, other) for name, other in alone.items()]
-    return "; ".join(words) + ".", bool(flips)
+    told += [_on_one_library(name, verdict, other, words) for name, other in alone.items()]
+    text = "; ".join(told)
+    return f"{text[0].upper()}{text[1:]}.", robustness
+
+
+def _said(outcome: str, words: Mapping[str, str]) -> str:
+    if outcome == PREMISE_NOT_MET:
+        return "the premise is not met"
+    return f"the answer is {words[outcome]}" if outcome in words else f"it is {outcome}"
+
+
+def _is_powerless(other: Verdict) -> bool:
+    """Is it open on two seeds, where the t distribution has one degree of freedom and hardly anything is decided?"""
+    return other.outcome == INCONCLUSIVE and _is_on_two(other)
+
+
+def _is_on_two(verdict: Verdict) -> bool:
+    return 0 < verdict.num_open_seeds <= 2
+
+
+def _changed_parts(verdict: Verdict, other: Verdict) -> list[str]:
+    """What else is said of parts: ``it holds with M=5``. Names can have numbers in them, so that places count."""
+    ours, theirs = verdict.answers, other.answers
+    if len(ours) == len(theirs):
+        pairs = [(name, old, new) for (name, old), (_, new) in zip(ours, theirs, strict=True)]
+    else:
+        found = dict(theirs)
+        pairs = [(name, old, found[name]) for name, old in ours if name in found]
+    said = {True: "it holds", False: "it does not hold", None: "it is too close to call"}
+    where = {None: ", on the two seeds left"} if _is_on_two(other) else {}
+    lost = [f"there is nothing to judge {name} by" for name, _ in ours if name not in {name for name, *_ in pairs}]
+    return [f"{said[new]} {name}{where.get(new, '')}" for name, old, new in pairs if old is not new] + lost
 
 
 def _any_of(names: Sequence[str]) -> str:
@@ -79,12 +164,12 @@ def _any_of(names: Sequence[str]) -> str:
     return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _on_one_library(name: str, verdict: Verdict, other: Verdict) -> str:
+def _on_one_library(name: str, verdict: Verdict, other: Verdict, words: Mapping[str, str]) -> str:
     """What becomes of it there, and by how many of its settings: with fewer another outcome says little."""
     if other.is_absent:
         return f"{name} there are too few runs"
     theirs, ours = (len({run.rsplit("/", 2)[0] for run in one.runs}) for one in (other, verdict))
-    return f"{name}{f', with {theirs} of {ours} settings,' if theirs < ours else ''} it is {other.outcome}"
+    return f"{name}{f', with {theirs} of {ours} settings,' if theirs < ours else ''} {_said(other.outcome, words)}"
 
 
 def _seeds(study: StudyResults) -> list[int]:
@@ -126,11 +211,13 @@ def _commits(study: StudyResults, runs: Iterable[str]) -> dict[str, bool]:
     return {row["git_commit"]: bool(row["git_is_dirty"]) for row in rows if row["git_commit"] is not None}
 
 
-def family_text(result: ClaimResult, num_claims: int, rate: float = 0.05) -> str:
-    """Does the verdict stand when all claims of a report are taken together?"""
+def family_text(result: ClaimResult, results: Sequence[ClaimResult], rate: float = 0.05) -> str:
+    """Does the verdict stand when all decided claims of a report are taken together?"""
     if result.p_adjusted is None:
         return ""
+    num_decided = sum(one.p_adjusted is not None for one in results)
+    claims = f"{num_decided} claim{'' if num_decided == 1 else 's'}"
     # A verdict has two sides, of which the p-value is that of one.
-    is_kept = 2 * result.p_adjusted <= rate
-    verb = "stands" if is_kept else "does not stand"
-    return f"It {verb} with Holm's correction for {num_claims} claims (p = {format_number(2 * result.p_adjusted, 2)})."
+    p_value = 2 * result.p_adjusted
+    verb = "stands" if p_value <= rate else "does not stand"
+    return f"It {verb} with Holm's correction for {claims} (p = {format_number(min(1.0, p_value), 2)})."

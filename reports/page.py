@@ -154,7 +154,7 @@ def page(
         # Numbers alone say nothing: the statements too, of all where they are few, of surprises always.
         spelled_out=SURPRISES[:-1] if len(asked) <= FEW_CLAIMS else SURPRISES[:4],
         few_cases=FEW_CASES,
-        family={result.claim.id: family_text(result, len(claims)) for result in claims},
+        family={result.claim.id: family_text(result, claims) for result in claims},
         failures=failures,
         statuses=study.summary["status"].value_counts().to_dict(),
         num_converged=sum(len(one.converged) for one in study.all_settings),

@@ -19,9 +19,18 @@ class Answer:
     p_yes: float
     p_no: float
 
+    @property
+    def doubt(self) -> float:
+        """The chance that it is wrong."""
+        return min(self.p_yes, self.p_no)
+
     def at(self, alpha: float = ALPHA) -> bool | None:
         """The answer, wrong with a chance of ``alpha`` at most; None is not decided."""
         return True if self.p_yes <= alpha else False if self.p_no <= alpha else None
+
+
+#: Of which nothing is known.
+OPEN = Answer(1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,7 @@ class Question:
     holds: bool | None
     #: Where the interval would have to lie to decide.
     border: str
-    answer: Answer = Answer(1.0, 1.0)
+    answer: Answer = OPEN
 
 
 def lies_above(evidence: Evidence, bound: float) -> Question:
@@ -57,8 +66,12 @@ def lies_within(evidence: Evidence, low: float, high: float) -> Question:
 
 
 def negated(question: Question) -> Question:
-    answer = Answer(question.answer.p_no, question.answer.p_yes)
-    return replace(question, holds=None if question.holds is None else not question.holds, answer=answer)
+    holds = None if question.holds is None else not question.holds
+    return replace(question, holds=holds, answer=opposite(question.answer))
+
+
+def opposite(answer: Answer) -> Answer:
+    return Answer(answer.p_no, answer.p_yes)
 
 
 def all_hold(answers: Sequence[Answer]) -> Answer:
@@ -74,8 +87,7 @@ def all_hold(answers: Sequence[Answer]) -> Answer:
 
 def any_holds(answers: Sequence[Answer]) -> Answer:
     """Does one hold? The mirror image of ``all_hold``."""
-    opposite = all_hold([Answer(one.p_no, one.p_yes) for one in answers])
-    return Answer(opposite.p_no, opposite.p_yes)
+    return opposite(all_hold([opposite(one) for one in answers]))
 
 
 def answers_of(questions: Iterable[Question]) -> list[Answer]:

@@ -1,13 +1,27 @@
 """Was a rule there before the runs that it judges? The history of the code tells."""
 
+import ast
+import hashlib
 import subprocess
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from reports.claims.rules import FILE, Rule, parse_rules
+from reports.types import Claim
 
 ROOT = Path(__file__).parents[1]
+CLAIMS = "reports/claims/"
+#: Code that decides every claim, beside the file with its own judge and those of CLAIMS which that imports.
+SHARED_CODE = (
+    "metrics/looks.py",
+    "metrics/seeds.py",
+    "records/setting.py",
+    "reports/evidence.py",
+    "reports/judging.py",
+    "reports/questions.py",
+    "reports/verdicts.py",
+)
 BEFORE, POST_HOC, UNKNOWN = "before the runs", "post hoc", "unknown"
 
 
@@ -41,6 +55,50 @@ def rules_at(commit: str) -> dict[int, str] | None:
         return None
     text = _git("show", f"{commit}:{FILE.relative_to(ROOT).as_posix()}")
     return {} if text is None else {number: rule.sha256 for number, rule in parse_rules(text).items()}
+
+
+def code_sha256(claim: Claim, commit: str = "") -> str | None:
+    """SHA-256 of the code that judges a claim, as it is here or at a commit; None for a judge that is not the suite's.
+
+    Comments, docstrings and layout are no part of it; the words of a reason are. Another Python may have another.
+    """
+    module = claim.judge.__module__.replace(".", "/") + ".py"
+    return _code_sha256(module, commit) if module.startswith(CLAIMS) else None
+
+
+@lru_cache
+def _code_sha256(module: str, commit: str) -> str:
+    found: dict[str, str] = {}
+    pending = [module, *SHARED_CODE]
+    while pending:
+        name = pending.pop()
+        if name in found:
+            continue
+        text = _git("show", f"{commit}:{name}") if commit else (ROOT / name).read_text(encoding="utf-8")
+        tree = ast.parse(text or "")
+        if name.startswith(CLAIMS):
+            imported = (node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+            names = (f"{one.replace('.', '/')}.py" for one in imported)
+            pending += [one for one in names if one.startswith(CLAIMS)]
+        found[name] = _bare(tree)
+    return hashlib.sha256("\n".join(found[name] for name in sorted(found)).encode()).hexdigest()
+
+
+def _bare(tree: ast.Module) -> str:
+    """Code without comments and docstrings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def code_changed(claim: Claim, commits: Mapping[str, bool]) -> str:
+    """Since which of the runs' commits the code that judges has changed, in words; empty if since none."""
+    ours = code_sha256(claim)
+    for commit in sorted(commits):
+        if ours is not None and rules_at(commit) is not None and code_sha256(claim, commit) != ours:
+            return f"the code that judges has changed since commit {commit[:12]} of the runs"
+    return ""
 
 
 def _git(*arguments: str) -> str | None:

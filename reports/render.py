@@ -38,7 +38,7 @@ def render(
     with it: the page says so, and so do the lines returned.
     """
     drawn = [_drawn(spec, study) for spec in figures]
-    judged = judge_claims(claims, study)
+    judged = judge_claims(claims, study, contents_of(study.name).words)
     found = findings_of(study)
     speed = _speed(benchmarks)
     all_drawn = [*drawn, *speed.figures]

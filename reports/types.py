@@ -119,6 +119,14 @@ class Verdict:
     p_value: float | None = None
     #: Are there no runs to judge it by?
     is_absent: bool = False
+    #: Its parts by name, each with whether it holds; None is too close to call.
+    answers: tuple[tuple[str, bool | None], ...] = ()
+    #: The runs behind the numbers that leave it, or a part of it, open: what more seeds would decide.
+    undecided: tuple[str, ...] = ()
+    #: The most seeds of one of these numbers.
+    num_open_seeds: int = 0
+    #: The fewest and the most seeds of a number that decides.
+    num_seeds: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -190,14 +198,17 @@ class ClaimResult:
     failure: str | None = None
     #: Does it flip when one seed is left out, or on one library alone? In words.
     fragility: str = ""
-    #: Was the rule there before the runs?  In words, which begin with ``post hoc`` where it was not.
+    #: Was the rule there before the runs?  In words, which begin with ``post hoc`` where it was not; then on how many
+    #: seeds it rests, and whether the code that judges has changed since.
     registration: str = ""
     #: ``verdict.p_value`` with Holm's correction for all claims of the report.
     p_adjusted: float | None = None
     #: Numbers of seeds at which it was judged, where the study takes them as needed.
     looks: tuple[int, ...] = ()
-    #: Does leaving out a single seed change it?
-    is_fragile: bool = False
+    #: What leaving out a single seed does to it, in a line; empty where there is nothing to leave out.
+    robustness: str = ""
+    #: Of the code that judges it; None where that is not the suite's.
+    code_sha256: str | None = None
 
 
 @dataclass(frozen=True)

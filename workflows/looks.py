@@ -13,7 +13,7 @@ from pathlib import Path
 from records.layout import read_outcome
 from records.study import StudyResults
 from reports.judging import verdicts_of
-from reports.types import INCONCLUSIVE, Claim
+from reports.types import Claim
 from workflows.parts import Part, in_parts
 from workflows.study import Run, Study
 
@@ -63,13 +63,12 @@ def later_parts(study: Study, results: Path) -> list[list[Part]]:
 
 
 def wanting(claims: Sequence[Claim], study: StudyResults) -> tuple[list[int], list[str]]:
-    """The claims that are not decided for want of seeds, and the settings that they rest on."""
-    undecided = {
-        claim.id: set(verdict.runs)
-        for claim, verdict in verdicts_of(claims, study)
-        # One without runs needs other things than seeds.
-        if verdict.outcome == INCONCLUSIVE and verdict.runs
-    }
+    """The claims of which something is not decided for want of seeds, and the settings behind those numbers.
+
+    One without runs needs other things than seeds.
+    """
+    judged = verdicts_of(claims, study)
+    undecided = {claim.id: set(verdict.undecided) for claim, verdict in judged if verdict.undecided}
     used = set().union(*undecided.values())
     settings = (f"{row['variant']}/{row['label']}/{row['backend']}" for row in study.rows if row["run"] in used)
     return list(undecided), list(dict.fromkeys(settings))

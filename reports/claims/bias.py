@@ -8,7 +8,7 @@ from records.setting import Setting
 from records.study import StudyResults
 from reports.claims.rules import RULES, Rule
 from reports.evidence import settings
-from reports.questions import Answer, Question, all_hold, answers_of, lies_below, lies_within
+from reports.questions import Question, all_hold, lies_below, lies_within, opposite
 from reports.types import NOT_REPRODUCED, REPRODUCED, Claim, Evidence, Verdict
 from reports.verdicts import Part, guarded, judge_parts
 
@@ -27,8 +27,7 @@ def is_right(setting: Setting, name: str, rule: Rule) -> tuple[Question, Questio
 
 def _is_wrong(name: str, questions: Sequence[Question]) -> Part:
     """One of the two suffices."""
-    right = all_hold(answers_of(questions))
-    return Part(name, tuple(questions), Answer(right.p_no, right.p_yes))
+    return Part(name, tuple(questions), lambda answers: opposite(all_hold(answers)))
 
 
 def _widths(found: Sequence[Setting]) -> str:

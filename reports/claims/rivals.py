@@ -7,7 +7,7 @@ from records.setting import Setting, one_backend
 from records.study import StudyResults
 from reports.claims.rules import RULES
 from reports.leaderboard import CRITERION, target_text, weight_of
-from reports.questions import all_hold, answers_of, lies_above, lies_below, lies_within
+from reports.questions import lies_above, lies_below, lies_within
 from reports.tables import why_not
 from reports.types import Claim, Evidence, NothingToShow, Verdict
 from reports.verdicts import guarded, verdict
@@ -46,11 +46,11 @@ def _exact_is_exact(study: StudyResults) -> Verdict:
     return verdict(
         questions,
         exact,
-        holds=all_hold(answers_of(questions)),
         conclusions={
             True: f"All {len(exact)} are: their sd is off by at most {format_number(100 * worst, 2)} %.",
             False: f"Of {len(exact)}, some are not: an sd is off by {format_number(100 * worst, 2)} %.",
         },
+        alpha=rule.alpha(study),
     )
 
 
@@ -93,11 +93,11 @@ def _mini_batches_pay(study: StudyResults) -> Verdict:
     return verdict(
         questions,
         [one for pair in pairs for one in pair],
-        holds=all_hold(answers_of(questions)),
         conclusions={
             True: f"On every target the best on mini-batches gives more effective draws per evaluation: {numbers}.",
             False: f"Not on every target; effective draws over those of the best on all data: {numbers}.",
         },
+        alpha=RULES[42].alpha(study),
     )
 
 

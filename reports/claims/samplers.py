@@ -7,7 +7,7 @@ from reports.claims.bias import is_right
 from reports.claims.cost import growth
 from reports.claims.rules import RULES, Rule
 from reports.evidence import by_size, settings
-from reports.questions import all_hold, answers_of, lies_above, lies_below
+from reports.questions import lies_above, lies_below
 from reports.types import NOT_REPRODUCED, REPRODUCED, Claim, Evidence, NotAsked, NothingToShow, Verdict
 from reports.verdicts import Part, guarded, judge_parts, verdict
 
@@ -104,7 +104,6 @@ def _is_the_posterior(study: StudyResults, variant: str, rule: Rule, *, yes: str
     return verdict(
         questions,
         found,
-        holds=all_hold(answers_of(questions)),
         conclusions={True: f"{yes}: {numbers}.", False: f"{no}: {numbers}."},
         alpha=rule.alpha(study),
     )
@@ -140,7 +139,6 @@ def _annealing_helps(study: StudyResults) -> Verdict:
     return verdict(
         questions,
         [one for pair in pairs for one in pair],
-        holds=all_hold(answers_of(questions)),
         conclusions={
             True: f"A step that decays takes SGLD nearer to its target: {numbers}.",
             False: f"A step that decays does not take SGLD nearer to its target: {numbers}.",

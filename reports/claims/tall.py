@@ -8,7 +8,7 @@ from records.study import StudyResults
 from reports.claims.cost import growth
 from reports.claims.rules import RULES
 from reports.evidence import CONTROLLED, by_size, ended_well, have_converged, settings
-from reports.questions import Question, all_hold, answers_of, lies_above, lies_below, lies_within
+from reports.questions import Question, lies_above, lies_below, lies_within
 from reports.types import Claim, Evidence, NotAsked, NothingToShow, Verdict
 from reports.verdicts import guarded, verdict
 
@@ -42,7 +42,6 @@ def _draws_do_not_grow(study: StudyResults) -> Verdict:
     return verdict(
         questions,
         [one for sweep in sweeps for one in sweep],
-        holds=all_hold(answers_of(questions)),
         conclusions={
             True: f"From N = {smallest:,} to {largest:,} an effective draw takes {numbers} times the evaluations.",
             False: f"An effective draw takes more evaluations at N = {largest:,} than at {smallest:,}: {numbers}.",
@@ -74,7 +73,6 @@ def _steps_do_not_grow(study: StudyResults) -> Verdict:
     return verdict(
         questions,
         [one for sweep in sweeps for one in sweep],
-        holds=all_hold(answers_of(questions)),
         conclusions={
             True: f"The time of a step grows as N to the power of {numbers}: rows lie farther apart in memory.",
             False: f"The time of a step grows with the data, as N to the power of {numbers}.",
@@ -127,7 +125,6 @@ def _is_the_posterior(study: StudyResults) -> Verdict:
     return verdict(
         questions,
         chosen,
-        holds=all_hold(answers_of(questions)),
         conclusions={
             True: f"It is the posterior itself: {numbers}.",
             False: f"It is another distribution: {numbers}.",
@@ -161,7 +158,6 @@ def _is_faster(study: StudyResults) -> Verdict:
     return verdict(
         questions,
         used,
-        holds=all_hold(answers_of(questions)),
         conclusions={
             True: f"Faster than the best full-data sampler: {'; '.join(numbers)}.",
             False: f"Not as much faster as was aimed at: {'; '.join(numbers)}.",
@@ -185,7 +181,6 @@ def _chain_is_needed(study: StudyResults) -> Verdict:
     return verdict(
         questions,
         used,
-        holds=all_hold(answers_of(questions)),
         conclusions={
             True: f"The Gaussian at the mode predicts with a mean that is off by {', '.join(numbers)}.",
             False: f"Not as expected: the Gaussian at the mode predicts with a mean off by {', '.join(numbers)}.",

@@ -19,11 +19,11 @@ from records.display import (
     method_name,
     task_name,
 )
-from records.setting import Setting, sweeps
+from records.setting import Setting, made_from, sweeps
 from records.study import StudyResults
 from reports.claims.rules import RULES, Rule
 from reports.evidence import ended_well, required_sweeps, settings
-from reports.questions import Question, all_hold, answers_of, any_holds, lies_above, lies_within, negated
+from reports.questions import Answer, Question, all_hold, any_holds, lies_above, lies_within, negated
 from reports.types import NOT_REPRODUCED, REPRODUCED, Claim, Evidence, NothingToShow, Verdict
 from reports.verdicts import Part, guarded, judge_parts
 
@@ -63,8 +63,11 @@ def _only_sgld_depends_on_the_step(study: StudyResults) -> Verdict:
     def alone(name: str, found: Sequence[Sequence[Setting]], margin: float) -> Part:
         """SGLD moves in one sweep at least, and PBNN in none."""
         stays = [_stays(sweep, margin) for sweep in found]
-        answer = all_hold([any_holds(answers_of(moves)), all_hold(answers_of(stays))])
-        return Part(name, (*stays, *moves), answer)
+
+        def both(answers: Sequence[Answer]) -> Answer:
+            return all_hold([any_holds(answers[len(stays) :]), all_hold(answers[: len(stays)])])
+
+        return Part(name, (*stays, *moves), both)
 
     parts = [
         *([alone("with σ² known", known, rule["known_width"])] if known else []),
@@ -204,7 +207,7 @@ def _differs(name: str, found: Sequence[Apart], rule: Rule) -> Part:
             lies_above(place, rule["place"]),
         )
     ]
-    return Part(name, tuple(questions), any_holds(answers_of(questions)))
+    return Part(name, tuple(questions), any_holds)
 
 
 def _evidence(setting: Setting, width: Estimate, place: Estimate, where: str) -> Apart:
@@ -222,8 +225,8 @@ def _from_target(setting: Setting) -> Apart:
 
 def _from_tempered(study: StudyResults, setting: Setting) -> Apart:
     """Predictions of chains on fresh points against the exact tempered posterior of the seed's own data."""
-    widths: dict[int, float | None] = {}
-    squares: dict[int, float | None] = {}
+    widths: dict[int, float | None] = {row["seed"]: None for row in setting.rows}
+    squares: dict[int, float | None] = dict(widths)
     for row in setting.evidence:
         try:
             curves = study.curves(row["run"])
@@ -236,7 +239,8 @@ def _from_tempered(study: StudyResults, setting: Setting) -> Apart:
         moments = tempered.predictive_mean, tempered.predictive_sd, tempered.predictive_mcse
         squares[row["seed"]] = squared_bias(curves["chain_means"].reshape(-1, *shape), *moments)
         widths[row["seed"]] = sd_ratio(curves["predictive_sd"].reshape(shape), tempered.predictive_sd, None).value
-    return _evidence(setting, mean_over_seeds(widths), root_of_mean(squares), "with fresh points")
+    width, place = (made_from(value, setting) for value in (mean_over_seeds(widths), root_of_mean(squares)))
+    return _evidence(setting, width, place, "with fresh points")
 
 
 def _other_distances(study: StudyResults) -> list[Evidence]:

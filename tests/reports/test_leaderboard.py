@@ -8,11 +8,12 @@ import pytest
 from implementations.methods import METHODS
 from reports.claims.rivals import RIVALS
 from reports.contents import contents_of
-from reports.judging import judge_claims
+from reports.judging import FRAGILE, judge_claims
 from reports.leaderboard import NOT_RUN, leaderboards
 from reports.leaderboard_table import leaderboard_tables
 from reports.render import render
 from reports.tables import to_csv, winners
+from reports.types import INCONCLUSIVE
 from tests.reports.studies import NO_BENCHMARKS, row, study_of
 from workflows.grid import load_study
 from workflows.winners import winners_table
@@ -153,6 +154,28 @@ class TestTheQuestions:
         # What is off by 40 per cent is out of the contest of the second question, too.
         wrong = runs("full_mh", 2_000_000, **BIASED), runs("mala", 100_000), runs("pbnn+batch_size=2", 500_000)
         assert self.answers(*wrong) == {41: "no", 42: "no"}
+
+    def test_numbers_across_the_border_decide_nothing(self):
+        right = runs("pbnn+batch_size=2", 500_000)
+        unsure = [one | {"sd_ratio": ratio} for one, ratio in zip(runs("full_mh", 1), (1.0, 1.1, 1.2), strict=True)]
+        assert self.answers(right, unsure)[41] == "inconclusive"
+        slow = [
+            one | {"ess_bulk_min": ess}
+            for one, ess in zip(runs("full_mh", 500_000), (500.0, 1000.0, 1500.0), strict=True)
+        ]
+        assert self.answers(right, slow)[42] == "inconclusive"
+
+    @pytest.mark.parametrize(
+        ("number", "values"), [(41, {"sd_ratio": 1.6}), (42, {"likelihood_evaluations": 1_000})], ids=str
+    )
+    def test_a_single_seed_that_speaks_against_it_is_named(self, number, values):
+        full = runs("full_mh", 2_000_000)
+        full[2] |= values
+        found = judge_claims(RIVALS, study(runs("pbnn+batch_size=2", 500_000), full), contents_of("rivals").words)
+        result = next(one for one in found if one.claim.id == number)
+        assert result.verdict.outcome == INCONCLUSIVE
+        assert result.robustness == FRAGILE
+        assert result.fragility.startswith("The answer is yes without seed 2")
 
     def test_without_runs_nothing_is_decided(self):
         assert set(self.answers(runs("naive", 100, **BIASED)).values()) == {"inconclusive"}

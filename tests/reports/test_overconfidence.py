@@ -8,7 +8,7 @@ from records.study import StudyResults
 from reports.claims.overconfidence import OVERCONFIDENCE, network_text
 from reports.contents import contents_of, findings_of
 from reports.figures.cure import draw_cure
-from reports.judging import judge_claims
+from reports.judging import FRAGILE, judge_claims
 from reports.style import NARROW, WIDTH, theme
 from reports.types import IN_PART, INCONCLUSIVE, NOT_ASKED, NOT_REPRODUCED, PREMISE_NOT_MET, REPRODUCED, NotAsked
 from tests.reports.studies import row, study_of
@@ -91,6 +91,25 @@ def test_the_questions_are_answered_as_the_networks_were_made():
             53,
             NOT_REPRODUCED,
         ),
+        # As confident as with the narrow prior, or with more noise than that makes.
+        ({"well_trained": network((0.2, -0.02, 0.0), (0.3, 0.3, 0.3), is_longer=False)}, 53, IN_PART),
+        (
+            {"well_trained": network((-0.02, -0.02, 0.0), (0.3, 0.3, 0.3), is_longer=False, spread=0.01)},
+            53,
+            INCONCLUSIVE,
+        ),
+        # Every well-trained network is overconfident; one is perhaps.
+        (
+            {
+                "well_trained": network((-0.1, -0.02, 0.05), (0.3, 0.3, 0.3), is_longer=False),
+                "well_trained_wide_prior": network(
+                    (-0.01, 0.02, 0.06), (0.3, 0.3, 0.3), prior=WIDE_PRIOR, is_longer=False
+                ),
+            },
+            52,
+            NOT_REPRODUCED,
+        ),
+        ({"well_trained": network((-0.1, -0.02, 0.01), (0.3, 0.3, 0.3), is_longer=False)}, 52, INCONCLUSIVE),
         (
             {"overfitted": network((-0.13, 0.002, 0.035), (0.34, 0.24, 0.30), temperature=0.2)},
             54,
@@ -105,6 +124,42 @@ def test_the_questions_are_answered_as_the_networks_were_made():
 )
 def test_other_numbers_give_other_answers(replaced, number, outcome):
     assert outcomes(usual(**replaced))[number] == outcome
+
+
+def one_seed(name: str, weight: str, seed: int = 42, **values: float) -> StudyResults:
+    """The usual networks with hardly any noise, but for other values in one seed."""
+    made = {network: make(spread=1e-4) for network, make in NETWORKS.items()}
+    hits = [
+        run for run in made[name] if run["seed"] == seed and run["weight"] == weight and run["method"] != "temperature"
+    ]
+    assert len(hits) == 1
+    hits[0] |= values
+    return study_of([run for runs in made.values() for run in runs])
+
+
+def test_a_loss_across_that_of_temperature_scaling_decides_nothing():
+    close = network((-0.13, 0.002, 0.035), (0.34, 0.2601, 0.30), temperature=0.26)
+    for run, noise in zip([run for run in close if run["weight"] == "1000"], (-0.02, 0.0, 0.02), strict=True):
+        run["nll"] += noise
+    wide = network((0.004, 0.03, 0.05), (0.2, 0.5, 0.9), prior=WIDE_PRIOR, temperature=0.26)
+    assert outcomes(usual(overfitted=close, overfitted_wide_prior=wide))[54] == INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("number", "study", "answer"),
+    [
+        (51, one_seed("overfitted", "data", confidence_gap=-0.2), "yes"),
+        (52, one_seed("well trained, wide prior", "data", confidence_gap=0.3), "yes"),
+        (53, one_seed("overfitted, wide prior", "100", confidence_gap=-0.5), "yes"),
+        (54, one_seed("overfitted", "1000", nll=0.9), "in part"),
+    ],
+)
+def test_a_single_seed_that_speaks_against_it_is_named(number, study, answer):
+    claim = next(claim for claim in OVERCONFIDENCE if claim.id == number)
+    (result,) = judge_claims([claim], study, contents_of("calibration").words)
+    assert result.verdict.outcome == INCONCLUSIVE, result.verdict.reason
+    assert result.robustness == FRAGILE
+    assert f"he answer is {answer} without seed 42" in result.fragility
 
 
 def test_without_an_overconfident_network_there_is_nothing_to_cure():

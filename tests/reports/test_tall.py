@@ -16,6 +16,7 @@ from reports.claims.tall import TALL
 from reports.contents import CONTENTS, PAPER, contents_of, findings_of
 from reports.evidence import CONTROLLED
 from reports.figures import TALL_FIGURES
+from reports.judging import FRAGILE, judge_claims
 from reports.publish import DOCUMENTED
 from reports.render import render
 from reports.style import theme
@@ -170,6 +171,7 @@ def test_numbers_that_say_no_are_heard(number, where, columns):
     ("number", "where", "columns"),
     [
         (21, LARGEST, {"likelihood_evaluations": lambda seed: (4_000_000, 6_000_000, 8_000_000)[seed]}),
+        (22, LARGEST, {"cpu_s": lambda seed: (0.1, 0.3, 0.9)[seed]}),
         # Three seeds agree, but chains this short could be anywhere.
         (23, MNIST, {"sd_ratio_mc": 0.05}),
         (23, FLIGHTS, {"mean_error": 0.045, "mean_error_mc": 0.02}),
@@ -180,6 +182,24 @@ def test_numbers_that_say_no_are_heard(number, where, columns):
 def test_an_interval_across_the_border_decides_nothing(number, where, columns):
     verdict = judged(changed(where, **columns), number)
     assert verdict.outcome == INCONCLUSIVE and "Too close to call" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("number", "where", "columns"),
+    [
+        (21, LARGEST, {"likelihood_evaluations": 40_000_000}),
+        (22, LARGEST, {"cpu_s": 10.0}),
+        (23, MNIST, {"sd_ratio": 1.2}),
+        (24, {"method": "mala", "task": "flights"}, {"cpu_s": 1.0}),
+        (25, {"method": "laplace", "task": "flights"}, {"point_error": 0.5}),
+    ],
+)
+def test_a_single_seed_that_speaks_against_it_is_named(number, where, columns):
+    claim = next(claim for claim in TALL if claim.id == number)
+    (result,) = judge_claims([claim], study(changed(where | {"seed": 2}, **columns)), contents_of("tall").words)
+    assert result.verdict.outcome != REPRODUCED
+    assert result.robustness == FRAGILE
+    assert result.fragility.startswith("The answer is yes without seed 2")
 
 
 @pytest.mark.parametrize("claim", TALL, ids=lambda claim: claim.id)

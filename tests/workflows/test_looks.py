@@ -127,6 +127,19 @@ def test_only_what_an_undecided_claim_rests_on_gets_more_seeds():
     numbers, settings = wanting(CLAIMS, study(unsure))
     assert numbers == [1]
     assert {setting.split("+")[0] for setting in settings} == {"linear/naive"}
+    # Of a claim in parts only those that are open, also where it holds in part; what they are compared with, too.
+    known = changed({"task": "linear", "method": "pbnn", "variance": "oracle"}, sd_ratio=1.3)
+    few = {"task": "linear", "method": "pbnn", "variance": "batches", "batch_size": 2, "num_batches": 2}
+    one_open = changed(few, known, sd_ratio=lambda row: (1.0, 1.05, 1.3)[row["seed"]])
+    numbers, settings = wanting([claim for claim in CLAIMS if claim.id == 2], study(one_open))
+    assert numbers == [2]
+    assert len(settings) == 1 and "batch_size=2+num_batches=2" in settings[0]
+    regression = {"variant": "regression", "method": "pbnn", "batch_size": 5}
+    unsure = changed(regression, nll=lambda row: (0.4, 0.9, 1.5)[row["seed"]])
+    numbers, settings = wanting([claim for claim in CLAIMS if claim.id == 6], study(unsure))
+    assert numbers == [6]
+    assert {setting.split("+")[0] for setting in settings} == {"regression/pbnn", "regression/full_mh"}
+    assert not any("batch_size=10" in setting for setting in settings)
     # What is missing, or has not converged, needs other things than seeds.
     absent = changed({"method": "naive"}, r_hat=1.3)
     assert wanting([claim for claim in CLAIMS if claim.id == 1], study(absent)) == ([], [])
