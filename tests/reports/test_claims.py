@@ -889,6 +889,8 @@ def test_the_code_that_judges_is_hashed_without_its_comments(monkeypatch):
         "c" * 40: ("reports/claims/bias.py", 'rule["width"]', '2 * rule["width"]'),
         "d" * 40: ("metrics/seeds.py", "LEVEL = 0.95", "LEVEL = 0.9"),
         "e" * 40: ("reports/claims/noise.py", "lies_above", "lies_below"),
+        # Of another claim, how n is chosen.
+        "f" * 40: ("reports/calibrate.py", "min(", "max("),
     }
 
     def git(_: str, name: str) -> str:
@@ -901,7 +903,9 @@ def test_the_code_that_judges_is_hashed_without_its_comments(monkeypatch):
     monkeypatch.setattr("reports.registration._git", git)
     monkeypatch.setattr("reports.registration.rules_at", lambda commit: {})
     changed_at = {commit[0]: code_sha256(claim, commit) != code_sha256(claim) for commit in edits}
-    assert changed_at == {"a": False, "b": True, "c": True, "d": True, "e": False}
+    assert changed_at == {"a": False, "b": True, "c": True, "d": True, "e": False, "f": False}
+    choosing = next(claim for claim in CLAIMS if claim.id == 6)
+    assert code_sha256(choosing, "f" * 40) != code_sha256(choosing)
     assert code_changed(claim, {"a" * 40: False}) == ""
     text = code_changed(claim, {"a" * 40: False, "b" * 40: False})
     assert text == "the code that judges has changed since commit bbbbbbbbbbbb of the runs"
