@@ -154,9 +154,10 @@ def _changed_parts(verdict: Verdict, other: Verdict) -> list[str]:
         found = dict(theirs)
         pairs = [(name, old, found[name]) for name, old in ours if name in found]
     said = {True: "it holds", False: "it does not hold", None: "it is too close to call"}
-    where = {None: ", on the two seeds left"} if _is_on_two(other) else {}
-    lost = [f"there is nothing to judge {name} by" for name, _ in ours if name not in {name for name, *_ in pairs}]
-    return [f"{said[new]} {name}{where.get(new, '')}" for name, old, new in pairs if old is not new] + lost
+    if _is_on_two(other):
+        said[None] = "on the two seeds left it is undecided"
+    lost = [f"it is not judged {name}" for name, _ in ours if name not in {name for name, *_ in pairs}]
+    return [f"{said[new]} {name}" for name, old, new in pairs if old is not new] + lost
 
 
 def _any_of(names: Sequence[str]) -> str:

@@ -92,15 +92,3 @@ def any_holds(answers: Sequence[Answer]) -> Answer:
 
 def answers_of(questions: Iterable[Question]) -> list[Answer]:
     return [question.answer for question in questions]
-
-
-def every(answers: Iterable[bool | None]) -> bool | None:
-    """Yes where all are, no where one is no."""
-    found = list(answers)
-    return False if False in found else None if None in found else True
-
-
-def some(answers: Iterable[bool | None]) -> bool | None:
-    """Yes where one is, no where all are no."""
-    found = list(answers)
-    return True if True in found else None if None in found else False

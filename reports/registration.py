@@ -12,7 +12,8 @@ from reports.types import Claim
 
 ROOT = Path(__file__).parents[1]
 CLAIMS = "reports/claims/"
-#: Code that decides every claim, beside the file with its own judge and those of CLAIMS which that imports.
+IMPORTED = ("metrics/", "reports/")
+#: Code that decides every claim, beside the file with its judge and what such files import from IMPORTED.
 SHARED_CODE = (
     "metrics/looks.py",
     "metrics/seeds.py",
@@ -74,14 +75,19 @@ def _code_sha256(module: str, commit: str) -> str:
         name = pending.pop()
         if name in found:
             continue
-        text = _git("show", f"{commit}:{name}") if commit else (ROOT / name).read_text(encoding="utf-8")
+        text = _git("show", f"{commit}:{name}") if commit else _read(ROOT / name)
         tree = ast.parse(text or "")
         if name.startswith(CLAIMS):
             imported = (node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
             names = (f"{one.replace('.', '/')}.py" for one in imported)
-            pending += [one for one in names if one.startswith(CLAIMS)]
+            pending += [one for one in names if one.startswith(IMPORTED)]
         found[name] = _bare(tree)
     return hashlib.sha256("\n".join(found[name] for name in sorted(found)).encode()).hexdigest()
+
+
+def _read(path: Path) -> str:
+    """What a package imports by its own name is no file."""
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def _bare(tree: ast.Module) -> str:

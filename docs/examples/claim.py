@@ -3,7 +3,7 @@
 from records.display import format_estimate
 from records.study import StudyResults
 from reports.evidence import settings
-from reports.questions import every, lies_within
+from reports.questions import lies_within
 from reports.types import Claim, Evidence, Verdict
 from reports.verdicts import guarded, verdict
 
@@ -20,7 +20,6 @@ def _is_as_wide(study: StudyResults) -> Verdict:
     return verdict(
         questions,
         found,
-        holds=every(question.holds for question in questions),
         conclusions={True: f"It is: sd ratio {numbers}.", False: f"It is not: sd ratio {numbers}."},
     )
 

@@ -39,7 +39,7 @@ class Rule:
 
     @cached_property
     def sha256(self) -> str:
-        """Of all that decides."""
+        """Of what is on file; ``reports.registration.code_sha256`` is that of the code which applies it."""
         content = [self.id, self.text, self.margins, self.start, self.at_most]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 

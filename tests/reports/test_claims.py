@@ -889,6 +889,8 @@ def test_the_code_that_judges_is_hashed_without_its_comments(monkeypatch):
         "c" * 40: ("reports/claims/bias.py", 'rule["width"]', '2 * rule["width"]'),
         "d" * 40: ("metrics/seeds.py", "LEVEL = 0.95", "LEVEL = 0.9"),
         "e" * 40: ("reports/claims/noise.py", "lies_above", "lies_below"),
+        # Of another claim, how n is chosen.
+        "f" * 40: ("reports/calibrate.py", "min(", "max("),
     }
 
     def git(_: str, name: str) -> str:
@@ -901,7 +903,9 @@ def test_the_code_that_judges_is_hashed_without_its_comments(monkeypatch):
     monkeypatch.setattr("reports.registration._git", git)
     monkeypatch.setattr("reports.registration.rules_at", lambda commit: {})
     changed_at = {commit[0]: code_sha256(claim, commit) != code_sha256(claim) for commit in edits}
-    assert changed_at == {"a": False, "b": True, "c": True, "d": True, "e": False}
+    assert changed_at == {"a": False, "b": True, "c": True, "d": True, "e": False, "f": False}
+    choosing = next(claim for claim in CLAIMS if claim.id == 6)
+    assert code_sha256(choosing, "f" * 40) != code_sha256(choosing)
     assert code_changed(claim, {"a" * 40: False}) == ""
     text = code_changed(claim, {"a" * 40: False, "b" * 40: False})
     assert text == "the code that judges has changed since commit bbbbbbbbbbbb of the runs"
@@ -993,12 +997,29 @@ def test_in_part_is_corrected_for_the_number_of_parts():
     single = stats.ttest_1samp(0.12 + 0.1 * np.array([-1.0, -0.4, 0.0, 0.3, 1.1]), 0, alternative="greater").pvalue
     assert single < 0.025 < 11 * single
     assert found.p_value == pytest.approx(11 * single)
-    # Had there been several looks, for their number too.
-    twice = judge_parts([odd, *sure], [], numbers="numbers", conclusions={}, alpha=0.0125)
-    assert twice.p_value is None or twice.p_value == pytest.approx(22 * single)
     # What it hangs on is the odd one; how large the thing is, one where it holds says.
     assert "The closest call that counts is odd number" in found.would_change
     assert found.effect.label == "number 0"
+
+
+def test_a_p_value_is_that_of_all_looks_together():
+    question = lies_above(Evidence("number", numbers_around(1.0)), 0)
+    once, twice = (
+        verdict([question], [], conclusions={True: "yes", False: "no"}, alpha=alpha).p_value
+        for alpha in (0.025, 0.0125)
+    )
+    assert once == pytest.approx(question.answer.p_yes)
+    assert twice == pytest.approx(2 * once)
+
+
+def test_skewness_at_the_same_moves_is_worked_out_beside_that_of_each_chains_own():
+    """On N = 100 points, n = 2: from 4 to 20 points the factor (1 - 2 f) / sqrt(k (1 - f)) goes down by a third."""
+    own = {one.label: one.value.mean for one in judged(world(), 12).evidence}
+    sweep = [row for row in world() if row["task"] == "linear" and row["method"] == "pbnn" and row["batch_size"] == 2]
+    (first,) = {row["audit_delta_skewness"] for row in sweep if row["num_batches"] == 2}
+    few, many = ((1 - 2 * k / 100) / math.sqrt(k * (1 - k / 100)) for k in (4, 20))
+    found = own["RMS skewness at the moves of M=2, worked out for M=10, linear"]
+    assert found == pytest.approx(first * many / few)
 
 
 def test_where_no_number_by_itself_changes_a_verdict_it_says_so():

@@ -1,6 +1,7 @@
 """The leaderboard: every method of the suite on every target, ranked or with the reason why not."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,13 @@ class TestTheQuestions:
         assert result.verdict.outcome == INCONCLUSIVE
         assert result.robustness == FRAGILE
         assert result.fragility.startswith("The answer is yes without seed 2")
+
+    @pytest.mark.parametrize("number", [41, 42])
+    def test_a_study_with_its_own_looks_is_judged_at_their_level(self, number):
+        one = study(runs("pbnn+batch_size=2", 500_000), runs("full_mh", 2_000_000))
+        claim = next(claim for claim in RIVALS if claim.id == number)
+        once, twice = (claim.judge(replace(one, looks=looks)).p_value for looks in ((3,), (3, 6)))
+        assert twice == pytest.approx(2 * once)
 
     def test_without_runs_nothing_is_decided(self):
         assert set(self.answers(runs("naive", 100, **BIASED)).values()) == {"inconclusive"}
