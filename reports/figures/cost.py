@@ -174,8 +174,8 @@ def bias_panels(offers: Mapping[tuple[str, str], Sequence[Offer]], unit: str) ->
         axes.plot(*steps, drawstyle="steps-post", color=EXACT, linewidth=1.2, zorder=1)
         for one in best[-1:]:
             if one.is_right:
-                ring = {"s": RING**2, "facecolors": "none", "edgecolors": EXACT, "linewidths": 1.4, "clip_on": False}
-                axes.scatter([one.price or left], [one.high], zorder=2, **ring)
+                look: dict[str, Any] = {"facecolors": "none", "edgecolors": EXACT, "linewidths": 1.4, "clip_on": False}
+                axes.scatter([one.price or left], [one.high], RING**2, zorder=2, **look)
         sentences.append(f"{task_name(variant)}, {target}, within {MARGIN} sd by price: {_by_price(part)}.")
         axes.set_title(f"{task_name(variant)}, {target}")
     everything = [offer for part in offers.values() for offer in part]
