@@ -19,7 +19,7 @@ from records.setting import Setting, sweeps
 from records.study import StudyResults
 from reports.claims.rules import RULES
 from reports.evidence import required_sweeps, settings
-from reports.questions import Question, all_hold, answers_of, lies_above, lies_below, lies_within
+from reports.questions import all_hold, answers_of, lies_above, lies_below, lies_within
 from reports.types import NOT_REPRODUCED, REPRODUCED, Claim, Evidence, NothingToShow, Verdict
 from reports.verdicts import Part, guarded, judge_parts, verdict
 
@@ -147,7 +147,7 @@ def _penalty_costs_acceptance(study: StudyResults) -> Verdict:
         alpha=RULES[5].alpha(study),
         conclusions={
             True: f"Acceptance is lost against the exact rule, most of it where σ² is largest ({numbers})."
-            + _accepted_without(pairs),
+            + _accepted_without([pair.evidence for pair in pairs]),
             False: f"Acceptance is not always lost to the noise and its penalty (lost: {numbers}).",
         },
         more=[
@@ -165,11 +165,11 @@ def _penalty_costs_acceptance(study: StudyResults) -> Verdict:
     )
 
 
-def _accepted_without(pairs: Sequence[Question]) -> str:
+def _accepted_without(pairs: Sequence[Evidence]) -> str:
     """By how much more naive accepts."""
     if not pairs:
         return ""
-    more = format_range((pair.evidence.value.mean or 0.0 for pair in pairs), 2)
+    more = format_range((pair.value.mean or 0.0 for pair in pairs), 2)
     return f" Without the penalty, the acceptance is higher by {more}."
 
 
