@@ -86,6 +86,19 @@ def format_settings(setting: Setting, *without: str) -> str:
     return ", ".join(text for name, text in parts.items() if name not in without)
 
 
+def format_differing(setting: Setting, among: Iterable[Setting]) -> str:
+    """``format_settings`` without what all of them on the same task share; empty where nothing tells them apart."""
+    like = [one for one in among if one["variant"] == setting["variant"]]
+    names = (*SYMBOLS, "weight", "variance", "preconditioner", "decay")
+    return format_settings(setting, *(name for name in names if len({one[name] for one in like}) < 2))
+
+
+def format_range(values: Iterable[float], digits: int = 3) -> str:
+    """``0.98 to 1.01``, or the one number that there is."""
+    found = list(values)
+    return " to ".join(dict.fromkeys(format_number(end(found), digits) for end in (min, max)))
+
+
 def format_setting(setting: Setting, name: str) -> str:
     """``n=5``"""
     return f"{SYMBOLS[name]}={format_given(setting[name], 2)}"

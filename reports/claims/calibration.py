@@ -2,18 +2,29 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from implementations.infrastructure.files import Damaged
 from metrics.seeds import Estimate, paired_difference, with_shared_error
-from records.display import format_estimate, format_name, format_number, format_value, task_name
+from records.display import format_estimate, format_name, format_number, format_value, method_name, task_name
 from records.setting import Setting, made_from
 from records.study import StudyResults
 from reports.calibrate import batch_settings, choose
 from reports.claims.rules import RULES, Rule
 from reports.evidence import full_data_of, settings
 from reports.questions import Question, lies_above, lies_below, lies_within
-from reports.types import NOT_REPRODUCED, PREMISE_NOT_MET, REPRODUCED, Claim, Evidence, NotAsked, NothingToShow, Verdict
+from reports.types import (
+    IN_PART,
+    NOT_REPRODUCED,
+    PREMISE_NOT_MET,
+    REPRODUCED,
+    Claim,
+    Evidence,
+    NotAsked,
+    NothingToShow,
+    Verdict,
+)
 from reports.verdicts import Part, guarded, judge_parts, verdict
 
 #: Accuracies are given in per cent, their differences in percentage points.
@@ -26,6 +37,8 @@ SAME_TARGET = ("pbnn", "pbnn_cn", "pbnn_cv", "mala", "blackjax_hmc")
 NUM_TEST, NUM_TRAIN, NUM_VALIDATION = 10_000, 60_000, 5_000
 #: Proper scores beside the ECE, by task.
 SCORES = {"nll": "NLL", "crps": "CRPS", "brier": "Brier score"}
+#: How an n came about, where it is not the paper's.
+CHOSEN = "chosen on validation"
 SHOWN = {"ece": "ECE", "nll": "NLL", "crps": "CRPS"}
 
 
@@ -64,7 +77,7 @@ def _scores(found: Sequence[Setting], full: Setting) -> list[Evidence]:
 def _course(full: Setting, *others: Setting) -> str:
     """``ECE 0.08, NLL 0.3, CRPS 0.04 with full data; …``"""
     texts = [
-        ", ".join(f"{score} {format_value(one, column)}" for column, score in SHOWN.items() if one.has(column))
+        ", ".join(f"{score} {format_number(one.mean(column), 2)}" for column, score in SHOWN.items() if one.has(column))
         + f" {name}"
         for one, name in ((full, "with full data"), *((one, f"at {_n(one)}") for one in dict.fromkeys(others)))
     ]
@@ -79,7 +92,7 @@ def _n_calibrates_regression(study: StudyResults) -> Verdict:
     of_paper = next((one for one in choice.candidates if one["batch_size"] == rule["paper_n"]), None)
     if of_paper is None or len(choice.candidates) < 2:
         raise NothingToShow(f"Missing runs: PBNN on regression at n = {rule['paper_n']} and at another n")
-    judged = [(of_paper, "the paper's"), (choice.best, "chosen on validation points")]
+    judged = [(of_paper, "the paper's"), (choice.best, CHOSEN)]
     parts = [
         Part.of(f"for the {name} at {_n(one)} ({origin})", _is_lower(one, full, column, name))
         for one, origin in judged
@@ -238,23 +251,24 @@ def _n_cures_an_overfitted_network(study: StudyResults) -> Verdict:
     judged = overconfident or networks[:1]
     parts = [
         Part.of(
-            f"for the {name} at {_n(one)} ({origin})" + (f" on {task_name(network.full)}" if len(judged) > 1 else ""),
+            f"for the {name} at {_n(one)} ({origin}{_sampler(one)})"
+            + (f" on {task_name(network.full)}" if len(judged) > 1 else ""),
             _is_lower(one, network.full, column, name),
         )
         for network in judged
         for one, origin, column, name in (
-            (network.chosen, "chosen on validation points", "ece", "ECE"),
-            (network.chosen, "chosen on validation points", "nll", "NLL"),
+            (network.chosen, CHOSEN, "ece", "ECE"),
+            (network.chosen, CHOSEN, "nll", "NLL"),
             *((one, "the paper's", "ece", "ECE") for one in network.of_paper),
         )
     ]
-    return judge_parts(
+    found = judge_parts(
         parts,
         [setting for one in judged for setting in (one.full, *one.candidates)],
         premise=_premise(judged[0].full, rule),
         numbers="; ".join(
-            f"on {task_name(one.full)} full data have a confidence gap of {format_value(one.full, 'confidence_gap')}; "
-            f"{_course(one.full, one.chosen, *one.of_paper)}"
+            f"on {task_name(one.full)} full data have a confidence gap of "
+            f"{format_number(one.full.mean('confidence_gap'), 2)}; {_course(one.full, one.chosen, *one.of_paper)}"
             for one in judged
         ),
         conclusions={
@@ -265,6 +279,26 @@ def _n_cures_an_overfitted_network(study: StudyResults) -> Verdict:
         more=[number for one in networks for number in _scores(one.candidates, one.full)],
         alpha=rule.alpha(study),
     )
+    if len(judged) == 1 or found.outcome != IN_PART:
+        return found
+    # Of many networks a reason counts; the report lists every part beside it.
+    answers = [(part.name, part.answer.at(rule.alpha(study))) for part in parts]
+    counts = [
+        f"{sum(answer is True for answer in kind)} of {len(kind)} networks for the {name}"
+        for name, kind in (
+            ("ECE at the chosen n", [answer for part, answer in answers if CHOSEN in part and "ECE" in part]),
+            ("NLL there", [answer for part, answer in answers if CHOSEN in part and "NLL" in part]),
+            (f"ECE at the paper's n={PAPER_N}", [answer for part, answer in answers if CHOSEN not in part]),
+        )
+        if kind
+    ]
+    methods = ", ".join(dict.fromkeys(method_name(one.chosen["method"]) for one in judged))
+    return replace(found, reason=f"It holds on {'; on '.join(counts)}. Posteriors of weight n sampled by {methods}.")
+
+
+def _sampler(setting: Setting) -> str:
+    """Who sampled the posterior of weight n, where it is not PBNN on mini-batches of n."""
+    return "" if setting["method"] == "pbnn" else f", by {method_name(setting['method'])}"
 
 
 class Network(NamedTuple):
@@ -339,7 +373,7 @@ CALIBRATION = (
     ),
     Claim(
         id=13,
-        statement="Where a network on MNIST is overconfident, a smaller n calibrates it.",
+        statement="Where a network on MNIST is overconfident, a smaller n, as the weight of its data, calibrates it.",
         place='Fig. 3b; Section "Prediction Calibration Using The Mini-Batch Size n"; Abstract',
         rule=RULES[13].text,
         judge=_n_cures_an_overfitted_network,

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from implementations.tasks import TASKS
-from records.display import format_estimate, format_value
+from records.display import format_given, format_number, format_range, format_value
 from records.setting import Setting
 from records.study import StudyResults
 from reports.claims.calibration import CALIBRATION, PAPER_N, Network, network_of
@@ -66,11 +66,12 @@ def _judge_gaps(
     conclusions: dict[str, str],
 ) -> Verdict:
     """One part for each network: on which side of the margin is its confidence gap?"""
+    ends = (end(found, key=lambda one: one.mean("confidence_gap")) for end in (min, max))
     return judge_parts(
         [Part.of(f"for {network_text(one)}", question(_gap(one), rule["overconfident"])) for one in found],
         found,
         numbers="confidence gap given all data "
-        + "; ".join(f"{format_value(one, 'confidence_gap')} for {network_text(one)}" for one in found),
+        + " to ".join(f"{format_value(one, 'confidence_gap')} ({network_text(one)})" for one in ends),
         conclusions=conclusions,
         alpha=rule.alpha(study),
     )
@@ -101,8 +102,11 @@ def _well_trained_is_not(study: StudyResults) -> Verdict:
 @guarded
 def _prior_decides(study: StudyResults) -> Verdict:
     by_training: dict[str, list[Setting]] = {}
+    lacking = []
     for variant in networks(study):
-        for one in network_of(study, variant).of_paper:
+        network = network_of(study, variant)
+        lacking += [] if network.of_paper else [network_text(network.full)]
+        for one in network.of_paper:
             by_training.setdefault(training_of(one), []).append(one)
     families = {
         training: sorted(family, key=lambda one: float(one["prior_scale"]))
@@ -133,10 +137,11 @@ def _prior_decides(study: StudyResults) -> Verdict:
         [one for family in families.values() for one in family],
         numbers=f"confidence gap at n={PAPER_N} "
         + "; ".join(
-            f"{training}: "
-            + ", ".join(f"{format_value(one, 'confidence_gap')} with prior sd {one['prior_scale']:g}" for one in family)
+            f"{' to '.join(format_number(one.mean('confidence_gap'), 2) for one in family)} from prior sd "
+            f"{' to '.join(format_given(one['prior_scale']) for one in family)} with {training}"
             for training, family in families.items()
-        ),
+        )
+        + (f". Left out, as no chain there has converged: {'; '.join(lacking)}" if lacking else ""),
         conclusions={
             REPRODUCED: "The wider the prior, the more confident the network at the same n",
             NOT_REPRODUCED: "A wider prior does not make the network more confident",
@@ -180,11 +185,7 @@ def _n_beats_temperature(study: StudyResults) -> Verdict:
         ],
         [one for network, scaled in pairs for one in (network.full, network.chosen, scaled)],
         premise=_premise(judged[0], rule),
-        numbers="NLL minus that of temperature scaling "
-        + "; ".join(
-            f"{format_estimate(evidence.value)} at n={one.chosen['target_weight']:g} for {network_text(one.full)}"
-            for one, evidence in zip(judged, nll, strict=True)
-        ),
+        numbers=f"NLL minus that of temperature scaling {format_range((one.value.mean or 0.0 for one in nll), 2)}",
         conclusions={
             REPRODUCED: "The n chosen on validation images beats temperature scaling",
             NOT_REPRODUCED: "Temperature scaling, which needs no chain, is better",

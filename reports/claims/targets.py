@@ -10,12 +10,10 @@ from implementations.infrastructure.files import Damaged
 from metrics.fidelity import sd_ratio, squared_bias
 from metrics.seeds import Estimate, mean_over_seeds, root_of_mean, widened
 from records.display import (
-    format_estimate,
     format_name,
     format_number,
     format_setting,
     format_settings,
-    format_value,
     method_name,
     task_name,
 )
@@ -74,9 +72,8 @@ def _only_sgld_depends_on_the_step(study: StudyResults) -> Verdict:
         alone("with σ² estimated", estimated, rule["width"]),
     ]
     numbers = [
-        f"{format_value(small, 'sd_ratio')} to {format_value(large, 'sd_ratio')} from "
-        f"{format_setting(small, 'step_size')} to {format_setting(large, 'step_size')} with "
-        + " ".join(filter(None, [method_name(small["method"]), format_settings(small, "step_size", "batch_size")]))
+        f"{format_number(small.mean('sd_ratio'))} to {format_number(large.mean('sd_ratio'))} "
+        f"({' '.join(filter(None, [method_name(small['method']), format_settings(small, 'step_size', 'batch_size')]))})"
         for small, *_, large in [*gradient, *known, *estimated]
     ]
     at_paper_step = _paper_step(study)
@@ -85,13 +82,13 @@ def _only_sgld_depends_on_the_step(study: StudyResults) -> Verdict:
         for one in at_paper_step
     ]
     step = "".join(
-        f". At the paper's own step, without a preconditioner, acceptance is {format_estimate(one.value)}"
+        f". At the paper's own step, without a preconditioner, acceptance is {format_number(one.value.mean, 1)}"
         for one in stuck
     )
     return judge_parts(
         parts,
         [one for sweep in [*gradient, *known, *estimated] for one in sweep] + at_paper_step,
-        numbers=f"the predictive sd over the exact one goes from {'; '.join(numbers)}{step}",
+        numbers=f"from the smallest step to the largest the sd over the exact one goes from {'; '.join(numbers)}{step}",
         conclusions={
             REPRODUCED: f"SGLD's answer moves with the step; PBNN's by less than {rule['known_width']:g} of the sd "
             f"with σ² known, and by less than {rule['width']:g} with it estimated",
@@ -136,32 +133,23 @@ def _tempering_differs(study: StudyResults) -> Verdict:
     rule = RULES[10]
     penalised = settings(study, variant="regression", method="pbnn", batch_size=list(COMPARED), weight="batch")
     within = [one for n in COMPARED for one in _least_noisy([one for one in penalised if one["batch_size"] == n])]
-    parts = [
-        _differs(
-            "within a data set, where PBNN samples the tempered posterior", [_from_target(one) for one in within], rule
-        )
-    ]
+    parts = [_differs("within a data set", [_from_target(one) for one in within], rule)]
     fresh = [one for n in COMPARED for one in _least_noisy(_penalised(study, _fresh_variant(study), n))]
     apart = [(one, _from_tempered(study, one)) for one in fresh]
     if apart:
-        name = "with fresh points in every mini-batch, where PBNN samples the expected posterior"
-        parts.append(_differs(name, [evidence for _, evidence in apart], rule))
+        parts.append(_differs("with fresh points in every mini-batch", [evidence for _, evidence in apart], rule))
     numbers = [
-        *(
-            f"within a data set, {_named(one)}, the sd is {format_value(one, 'sd_ratio')} of the tempered one and the "
-            f"mean {format_estimate(one.bias())} sd from it"
-            for one in within
-        ),
-        *(
-            f"with fresh points, {_named(one)}, {format_estimate(width.value)} and {format_estimate(place.value)} sd "
-            f"(and {format_value(one, 'sd_ratio')} and {format_estimate(one.bias())} sd from the expected posterior)"
-            for one, (width, place) in apart
-        ),
+        f"{', '.join(_distance(one, *_from_target(one)) for one in within)} within a data set",
+        *([f"{', '.join(_distance(one, *evidence) for one, evidence in apart)} with fresh points"] if apart else []),
     ]
+    expected = ", ".join(_distance(one, *_from_target(one)) for one in fresh)
+    beside = f". Beside the rule, fresh points against the posterior of the expected loss: {expected}" if fresh else ""
     return judge_parts(
         parts,
         [*within, *fresh],
-        numbers="; ".join(numbers),
+        numbers="the sd over that of the tempered posterior, and the distance of the mean, are "
+        + "; ".join(numbers)
+        + beside,
         conclusions={
             REPRODUCED: "PBNN does not sample the tempered posterior",
             NOT_REPRODUCED: "PBNN samples the tempered posterior",
@@ -256,6 +244,12 @@ def _other_distances(study: StudyResults) -> list[Evidence]:
         for variant in ("regression", _fresh_variant(study))
         for one in _penalised(study, variant, n)
     ]
+
+
+def _distance(setting: Setting, width: Evidence, place: Evidence) -> str:
+    """``1.01 and 0.44 sd at n=200``"""
+    numbers = format_number(width.value.mean), format_number(place.value.mean, 2)
+    return f"{numbers[0]} and {numbers[1]} sd at {format_setting(setting, 'batch_size')}"
 
 
 def _named(setting: Setting) -> str:

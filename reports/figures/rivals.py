@@ -1,17 +1,16 @@
 """Every method on one picture: what an effective draw costs, and how far from its target it is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from records.display import estimate_parts, format_estimate, format_name, format_number, format_value, method_name
 from records.methods import facts_of
 from records.study import StudyResults
 from reports.claims.rivals import best_pairs, target_of
 from reports.figures.captions import runs_of, unconverged_lines
-from reports.figures.cost import Offer, bias_panels, marks_of, offers_of
+from reports.figures.cost import Offer, bias_caption, bias_panels, compared, counted_lines, marks_of, offers_of
 from reports.figures.marks import SMALL, blank, whole_decades, wrapped
 from reports.leaderboard import CRITERION, target_text
 from reports.style import EXACT, is_narrow, look_of
-from reports.tables import why_not
 from reports.types import Drawing, NothingToShow
 
 
@@ -67,39 +66,32 @@ def draw_best(results: StudyResults) -> Drawing:
 
 
 def draw_frontier(results: StudyResults) -> Drawing:
-    """Error of predictive means, each in its own sd, against the evaluations of an effective draw.
-
-    By predictions, which networks with several stochastic layers have too.
-    """
+    """Error of the band against the evaluations of an effective draw, one panel per target."""
     unit = "evaluations of single data points"
-    offers = offers_of(results.ran(), "evaluations_per_draw", "point_error")
+    offers = compared(offers_of(results.ran(), "evaluations_per_draw"))
     if not offers:
         raise NothingToShow("no run that ended well has both an effective sample size and a distance from a reference")
     figure, sentences = bias_panels(offers, unit)
     shown = [one for part in offers.values() for one in part]
     used = [one.setting for one in shown]
-    bounds = sum(not one.is_resolved for one in shown)
-    caption = (
-        "Down is right, left is cheap; steps tuned on the same number of evaluations. An arrow is a bound "
-        f"({bounds} of {len(shown)}): the distance is within Monte Carlo error. "
-        "Steps join settings that nothing beats in both."
+    numbers = (
+        *counted_lines(shown),
+        "Steps were tuned on the same number of evaluations.",
+        *sentences,
+        *unconverged_lines(used),
     )
-    numbers = (*(f"Not beaten: {sentence}." for sentence in sentences), *unconverged_lines(used))
-    return Drawing(figure, caption, runs_of(used), _message(shown), numbers, marks_of(offers, unit))
+    return Drawing(figure, bias_caption(), runs_of(used), _message(offers.values()), numbers, marks_of(offers, unit))
 
 
-def _message(offers: Sequence[Offer]) -> str:
-    """On how many targets the cheapest draws within the bias bound come from mini-batches, where others are too."""
-    targets: dict[tuple[str, float], list[Offer]] = {}
-    for one in offers:
-        if why_not(one.setting) is None:
-            targets.setdefault((one.setting["variant"], one.setting["target_weight"]), []).append(one)
-    cheapest = [min(found, key=lambda one: one.price) for found in targets.values() if len(_kinds(found)) == 2]
+def _message(parts: Iterable[Sequence[Offer]]) -> str:
+    """On how many targets the cheapest chain within the bound reads mini-batches, where others are within it too."""
+    cheapest = []
+    for part in parts:
+        # Draws that cost nothing are of no chain.
+        right = [one for one in part if one.is_right and one.price]
+        if len({facts_of(one.setting["method"]).is_minibatch for one in right}) == 2:
+            cheapest.append(min(right, key=lambda one: one.price))
     if not cheapest:
         return ""
     won = sum(facts_of(one.setting["method"]).is_minibatch for one in cheapest)
-    return f"The cheapest right draws come from mini-batches on {won} of {len(cheapest)} targets"
-
-
-def _kinds(offers: Sequence[Offer]) -> set[bool]:
-    return {facts_of(one.setting["method"]).is_minibatch for one in offers}
+    return f"The cheapest right chain reads mini-batches on {won} of {len(cheapest)} targets"

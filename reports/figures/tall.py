@@ -14,7 +14,7 @@ from records.setting import Setting, one_backend
 from records.study import StudyResults
 from reports.evidence import CONTROLLED, by_size
 from reports.figures.captions import runs_of
-from reports.figures.cost import bias_panels, marks_of, offers_of
+from reports.figures.cost import bias_caption, bias_panels, compared, counted_lines, marks_of, offers_of
 from reports.figures.marks import MARKERS, draw_mark, draw_series, handle, hollow_handles, legend, panels
 from reports.style import EXACT, LABELS, look_of
 from reports.types import Drawing, NothingToShow
@@ -103,27 +103,17 @@ def _largest_gap(families: Sequence[Sequence[Setting]]) -> str:
 
 
 def draw_bias_cost(results: StudyResults) -> Drawing:
-    """Error of predictive means, each in its own sd, against the seconds of an effective draw, with w = N.
-
-    Coordinate by coordinate a Gaussian can look right where its predictions are not.
-    """
-    offers = offers_of(results.ran(weight="data"), "seconds_per_draw", "point_error")
+    """Error of the band against the seconds of an effective draw, with w = N."""
+    offers = offers_of(results.ran(weight="data"), "seconds_per_draw")
     if not offers:
         raise NothingToShow("no run with w = N has both an effective sample size and a distance from a reference")
     ends = _ends([one.setting for part in offers.values() for one in part])
-    panels_of = {variant: part for variant, part in offers.items() if variant in ends}
+    panels_of = compared({variant: part for variant, part in offers.items() if variant in ends})
     figure, sentences = bias_panels(panels_of, "seconds of sampling")
     shown = [one for part in panels_of.values() for one in part]
-    used = [one.setting for one in shown]
-    bounds = sum(not one.is_resolved for one in shown)
-    caption = (
-        "Down is right, left is cheap; the target is the posterior of all data everywhere. An arrow is a bound "
-        f"({bounds} of {len(shown)}): the distance is within Monte Carlo error. "
-        "Steps join settings that nothing beats in both."
-    )
-    numbers = tuple(f"Not beaten: {sentence}." for sentence in sentences)
+    numbers = (*counted_lines(shown), *sentences)
     marks = marks_of(panels_of, "seconds of sampling")
-    return Drawing(figure, caption, runs_of(used), numbers=numbers, marks=marks)
+    return Drawing(figure, bias_caption(), runs_of(one.setting for one in shown), numbers=numbers, marks=marks)
 
 
 def _ends(settings: Sequence[Setting]) -> set[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from records.display import format_estimate, format_name, format_number
+from records.display import format_estimate, format_name, format_number, format_range, method_name
 from records.setting import Setting, sweeps
 from records.study import StudyResults
 from reports.claims.calibration import network_of, trained_longer
@@ -42,13 +42,18 @@ def _penalty(study: StudyResults) -> Finding:
     many = max(estimated, key=lambda one: one["num_batches"])
     few = min(estimated, key=lambda one: one["num_batches"])
     require(_is_right(known) and _is_right(many) and not _is_right(naive))
-    widths = [format_number(one.mean("sd_ratio")) for one in (naive, known, many, few)]
+    widths = [format_number(one.mean("sd_ratio")) for one in (naive, many, few)]
+    del line["step_size"]
+    steps = settings(study, **line, method="pbnn", variance="oracle")
+    places = format_range((one.bias().mean or 0.0 for one in steps), 2)
+    at_steps = f" at {len(steps)} step sizes" if len(steps) > 1 else ""
     return Finding(
-        "The penalty removes the bias of mini-batches.",
+        "The penalty removes most of the bias of mini-batches.",
         f"Without it, mini-batches of two points make the predictive band {widths[0]} times as wide as it should be; "
-        f"with it, {widths[1]} times. That is with the variance known; estimated from {many['num_batches']} "
-        f"mini-batches it gives {widths[2]} times, from {few['num_batches']} only {widths[3]} times. Acceptance falls "
-        f"from {format_number(naive.mean('acceptance_rate'), 2)} to "
+        f"with it, and the variance known, {format_range(one.mean('sd_ratio') for one in steps)} times{at_steps}, with "
+        f"the mean off by {places} sd. With the variance estimated from {many['num_batches']} mini-batches it is "
+        f"{widths[1]} times as wide, from {few['num_batches']} still {widths[2]} times. Acceptance falls from "
+        f"{format_number(naive.mean('acceptance_rate'), 2)} to "
         f"{format_number(known.mean('acceptance_rate'), 2)}.",
     )
 
@@ -90,10 +95,24 @@ def _calibration(study: StudyResults) -> Finding:
     require(images_full.mean("confidence_gap") < OVERCONFIDENT and errors[3] > errors[2])
     numbers = [format_number(error, 2) for error in errors]
     return Finding(
-        "A small n calibrates an overconfident posterior and spoils a calibrated one.",
+        "A small n lowers the calibration error of an overconfident posterior, and raises that of a calibrated one.",
         f"The regression is overconfident with full data, and n = 10 lowers its calibration error from {numbers[0]} to "
-        f"{numbers[1]}; MNIST is not, and n = 100 raises its error from {numbers[2]} to {numbers[3]}.",
+        f"{numbers[1]}{_price(full, small)}; MNIST is not, and n = 100 raises its error from {numbers[2]} to "
+        f"{numbers[3]}.",
     )
+
+
+def _price(full: Setting, small: Setting) -> str:
+    """What it does to the CRPS and the NLL; nothing is said of a score that was not measured."""
+    words = []
+    for column, name in (("crps", "CRPS"), ("nll", "NLL")):
+        change = small.difference(full, column)
+        if change.low is None or change.high is None:
+            continue
+        ends = " to ".join(format_number(one.mean(column), 2) for one in (full, small))
+        moved = f"its {name} {'falls' if change.high < 0 else 'rises'} from {ends}"
+        words.append(moved if change.excludes_zero else f"its {name} is too close to call")
+    return f" ({' and '.join(words)})" if words else ""
 
 
 def _cure(study: StudyResults) -> Finding:
@@ -108,11 +127,14 @@ def _cure(study: StudyResults) -> Finding:
     require(all(end is not None and end < 0 for end in better) and worse is not None and worse > 0)
     errors, losses = ([one.mean(column) for one in (full, chosen, paper)] for column in ("ece", "nll"))
     numbers = [format_number(value, 2) for value in (*errors, *losses)]
+    by = "" if chosen["method"] == "pbnn" else f", sampled by {method_name(chosen['method'])}"
     return Finding(
-        f"A smaller n calibrates an overfitted network, but the paper's n = {paper['target_weight']:g} is too small.",
+        "A smaller n calibrates an overfitted network; with our prior, the paper's "
+        f"n = {paper['target_weight']:g} is too small.",
         f"On MNIST with {full['num_points']:,} images and {full['num_epochs']} epochs the calibration error is "
-        f"{numbers[0]} with full data, {numbers[1]} at n = {chosen['target_weight']:g} (chosen on validation images) "
-        f"and {numbers[2]} at n = {paper['target_weight']:g}. The NLL is {numbers[3]}, {numbers[4]} and {numbers[5]}.",
+        f"{numbers[0]} with full data, {numbers[1]} at n = {chosen['target_weight']:g} (chosen on validation "
+        f"images{by}) and {numbers[2]} at n = {paper['target_weight']:g}. The NLL is {numbers[3]}, {numbers[4]} and "
+        f"{numbers[5]}.",
     )
 
 

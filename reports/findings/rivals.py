@@ -4,7 +4,7 @@ from collections import Counter
 
 import pandas as pd
 
-from records.display import format_number, method_name
+from records.display import format_estimate, format_number, method_name
 from records.study import StudyResults
 from reports.claims.rivals import best_pairs, target_of
 from reports.evidence import require
@@ -30,16 +30,17 @@ def _mini_batches_win(study: StudyResults) -> Finding:
     """Of the chains; draws of the Gaussian at the mode take no evaluations and are no chain."""
     pairs = best_pairs(study)
     require(bool(pairs))
-    ratios = [ours.ratio(theirs, CRITERION).mean or 0.0 for ours, theirs in pairs]
+    found = [ours.ratio(theirs, CRITERION) for ours, theirs in pairs]
+    ratios = [ratio.mean or 0.0 for ratio in found]
     numbers = [
-        f"{format_number(ratio, 2)} on {target_text(*target_of(ours))} ({method_name(ours['method'])} over "
+        f"{format_estimate(ratio)} on {target_text(*target_of(ours))} ({method_name(ours['method'])} over "
         f"{method_name(theirs['method'])})"
-        for ratio, (ours, theirs) in zip(ratios, pairs, strict=True)
+        for ratio, (ours, theirs) in zip(found, pairs, strict=True)
     ]
     low, high = (format_number(end(ratios), 2) for end in (min, max))
     return Finding(
         f"Within the bias bound, mini-batches give more effective draws per evaluation than full data on "
-        f"{sum(ratio > 1 for ratio in ratios)} of {len(ratios)} targets.",
+        f"{sum(ratio.low is not None and ratio.low > 1 for ratio in found)} of {len(ratios)} targets.",
         f"The best chain on mini-batches gives {low} to {high} times as many as the best on full data. By target: "
         f"{'; '.join(numbers)}.",
     )

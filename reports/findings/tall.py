@@ -19,7 +19,7 @@ def _flat_in_n(study: StudyResults) -> Finding:
     smallest, largest = (sweeps[0][end]["num_points"] for end in (0, -1))
     widths = ", ".join(f"{format_number(one.mean('sd_ratio'))} times on {task_name(one)}" for one in best)
     return Finding(
-        "With control variates, mini-batches sample the posterior of all data at a cost that does not grow with N.",
+        "With control variates, mini-batches sample the posterior of all data with as many evaluations at any N.",
         f"From N = {smallest:,} to {largest:,} an effective draw takes {low} to {high} times the evaluations. The "
         f"fastest chain is as wide as the gold standard: {widths}.",
     )

@@ -3,6 +3,7 @@
 import itertools
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from records.study import StudyResults
 from records.summary import table_of
 from reports.figures import FIGURES
 from reports.figures.calibration import exact_gaps
-from reports.figures.cost import Offer, frontier
+from reports.figures.cost import Offer, error_of, frontier
 from reports.figures.paper_reliability import mean_reliability
 from reports.style import LABELS, look_of, theme
 from reports.types import MAX_WORDS, NothingToShow
@@ -503,32 +504,61 @@ def test_the_chance_distance_is_that_of_normal_values():
 def test_bias_is_drawn_against_the_price_of_an_effective_draw():
     results = study(
         [
-            run("linear", "pbnn", batch_size=2, likelihood_evaluations=3000, gradient_evaluations=1000, sliced_w2=0.3),
-            run("linear", "full_mh", likelihood_evaluations=8000, sliced_w2=0.1, ess_per_second=4.0),
-            run("linear", "mala", likelihood_evaluations=9000, sliced_w2=0.2),
+            run("linear", "pbnn", batch_size=2, likelihood_evaluations=3000, gradient_evaluations=1000, mean_error=0.3),
+            run("linear", "tempered", batch_size=2, likelihood_evaluations=9000),
+            run("linear", "full_mh", likelihood_evaluations=8000, mean_error=0.1, ess_per_second=4.0),
+            run("linear", "mala", likelihood_evaluations=9000, mean_error=0.09),
         ]
     )
-    full, tempered = draw("bias_evaluations", results).figure.axes
-    assert [axes.get_title() for axes in (full, tempered)] == ["linear, w = N", "linear, w < N"]
+    drawing = draw("bias_evaluations", results)
+    full, tempered = drawing.figure.axes
+    assert [axes.get_title() for axes in (full, tempered)] == ["linear, w = N", "linear, w = 2"]
     assert np.allclose(marks(tempered, facts_of("pbnn").colour), [(4, 0.3)])
     assert np.allclose(marks(full, facts_of("full_mh").colour), [(8, 0.1)])
     assert np.allclose(marks(draw("bias_seconds", results).figure.axes[0], facts_of("full_mh").colour), [(0.25, 0.1)])
-    assert "w = N: full-data MH." in numbers(draw("bias_evaluations", results)), "mala is beaten in both"
+    assert "linear, w = N, within 0.1 sd by price: full-data MH 8.00; MALA 9.00." in numbers(drawing)
+    assert "Of 4 settings 3 are surely within 0.1 sd; 4 have an error that is more than chance" in numbers(drawing)
+
+
+def test_the_error_of_a_band_is_that_of_its_mean_or_its_width_whichever_is_larger():
+    def errors(squares, widths, **more):
+        rows = [
+            run("linear", "sgld", seed=seed, sd_ratio=width) | {"squared_bias": square} | more
+            for seed, (square, width) in enumerate(zip(squares, widths, strict=True))
+        ]
+        (setting,) = study(rows).all_settings
+        return setting, error_of(setting)
+
+    setting, (low, high) = errors([0.04, 0.05, 0.06], [1.01, 0.99, 1.0])
+    assert (low, high) == (setting.bias().low, setting.bias().high) and low > 0.1
+    # The mean is right, and the band half as wide again.
+    setting, (low, high) = errors([-1e-4, 1e-4, 0.0], [1.5, 1.49, 1.51])
+    assert np.allclose((low, high), (setting.estimate("sd_ratio").low - 1, setting.estimate("sd_ratio").high - 1))
+    # Too narrow is as wrong as too wide.
+    assert errors([-1e-4, 1e-4, 0.0], [0.5, 0.49, 0.51])[1] == pytest.approx((low, high), abs=2e-3)
+    _, (low, high) = errors([-1e-4, 1e-4, 0.0], [1.01, 0.99, 1.0])
+    assert low == 0 and 0.01 < high < 0.1
+    # Single predictions count where they are surely off.
+    points = {"point_error": 0.4, "point_error_resolved": True}
+    assert errors([0.0, 0.0, 0.0], [1.01, 0.99, 1.0], **points)[1] == pytest.approx((0.4, 0.4))
+    assert errors([0.0, 0.0, 0.0], [1.01, 0.99, 1.0], **points | {"point_error_resolved": False})[1][1] < 0.1
+    # One seed has no interval but its Monte Carlo error.
+    assert errors([0.0], [1.3], sd_ratio_mc=0.05)[1] == pytest.approx((0.2, 0.4))
 
 
 def test_a_task_at_another_size_has_no_panel_beside_the_task_itself():
-    sizes = [run("linear", "full_mh", num_points=size, sliced_w2=0.1) for size in (100, 10_000)]
+    sizes = [run("linear", "full_mh", num_points=size, mean_error=0.1) for size in (100, 10_000)]
     both = draw("bias_evaluations", study(sizes)).figure.axes
-    assert [axes.get_title() for axes in both] == ["linear, N = 100, w = N"]
+    assert [axes.get_title() for axes in both] == ["linear (N = 100), w = N"]
     alone = draw("bias_evaluations", study(sizes[1:])).figure.axes
-    assert [axes.get_title() for axes in alone] == ["linear, N = 10,000, w = N"]
+    assert [axes.get_title() for axes in alone] == ["linear (N = 10,000), w = N"]
 
 
 def test_draws_that_cost_nothing_stand_on_the_left_edge_of_the_bias_cost_picture():
     results = study(
         [
-            run("linear", "laplace", likelihood_evaluations=0, gradient_evaluations=0, sliced_w2=0.4),
-            run("linear", "full_mh", likelihood_evaluations=8000, sliced_w2=0.1),
+            run("linear", "laplace", likelihood_evaluations=0, gradient_evaluations=0, mean_error=0.4),
+            run("linear", "full_mh", likelihood_evaluations=8000, mean_error=0.1),
         ]
     )
     figure = draw("bias_evaluations", results).figure
@@ -540,7 +570,7 @@ def test_draws_that_cost_nothing_stand_on_the_left_edge_of_the_bias_cost_picture
 def test_a_method_has_the_same_colour_and_shape_in_every_figure():
     results = study(
         [
-            run("linear", method, num_points=size, likelihood_evaluations=cost, sliced_w2=0.2)
+            run("linear", method, num_points=size, likelihood_evaluations=cost, mean_error=0.2)
             for method, cost in (("full_mh", 8000), ("pbnn", 3000), ("sgld", 1000), ("naive", 500))
             for size in (100, 10_000)
         ]
@@ -552,12 +582,22 @@ def test_a_method_has_the_same_colour_and_shape_in_every_figure():
                     assert (line.get_color(), line.get_marker()) in map(look_of, results.summary["method"]), name
 
 
-@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=8))
-def test_the_frontier_is_what_no_other_beats(numbers):
-    offers = [Offer(None, float(price), float(bias)) for price, bias in numbers]
-    best = {(offer.price, offer.bias) for offer in frontier(offers)}
+def _offer(price, low, high, is_converged=True):
+    return Offer(SimpleNamespace(is_converged=is_converged), float(price), low, high)
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(2, 9)), max_size=8))
+def test_above_the_bound_the_frontier_is_what_no_other_beats(numbers):
+    best = {(offer.price, offer.high) for offer in frontier([_offer(price, 0.1, high) for price, high in numbers])}
     unbeaten = {(p, b) for p, b in numbers if not any((q <= p and c <= b) and (q, c) != (p, b) for q, c in numbers)}
     assert best == unbeaten
+
+
+def test_the_frontier_ends_at_the_cheapest_within_the_bound_and_chance_adds_nothing_to_it():
+    biased, open_one, right = _offer(1, 0.2, 0.3), _offer(2, 0.0, 0.2), _offer(3, 0.0, 0.09)
+    dearer, stuck = _offer(4, 0.0, 0.01), _offer(0.5, 0.0, 0.05, is_converged=False)
+    assert frontier([dearer, stuck, right, open_one, biased]) == [biased, right]
+    assert frontier([dearer, open_one]) == [dearer]
 
 
 def test_the_time_of_a_step_is_seconds_over_steps_and_chains():
@@ -642,7 +682,7 @@ def test_a_figure_without_its_runs_says_which_it_needs(name):
 def test_a_figure_of_a_study_with_gaps_can_be_saved_and_names_runs_of_it(name, filed, tmp_path):
     extra = [
         run("digits", "full_mh", r_hat=1.4),
-        run("digits", "pbnn", batch_size=50, r_hat=None, sliced_w2=None, audit_wrong_accepts=None),
+        run("digits", "pbnn", batch_size=50, r_hat=None, mean_error=None, audit_wrong_accepts=None),
         run("digits", "pbnn", batch_size=20, status="failed", reason="out of memory"),
         run("linear", "full_mh", num_points=500),
         run("linear", "full_mh", num_points=5000, backend="torch-cpu"),

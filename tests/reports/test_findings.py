@@ -81,13 +81,17 @@ def headlines(rows: list[dict]) -> list[str]:
 def test_every_finding_comes_with_its_numbers():
     found = dict(findings_of(study(other_world(), MadeUp)))
     expected = {
-        "The penalty removes the bias of mini-batches.": [
-            "1.80 times as wide as it should be; with it, 1.01 times",
-            "estimated from 10 mini-batches it gives 1.01 times, from 2 only 1.40 times",
+        "The penalty removes most of the bias of mini-batches.": [
+            "1.80 times as wide as it should be; with it, and the variance known, 1.01 times, with the mean off by ",
+            "estimated from 10 mini-batches it is 1.01 times as wide, from 2 still 1.40 times",
         ],
         "Within a data set PBNN samples the tempered posterior; on fresh data, that of the expected loss.": ["n = 200"],
-        "A small n calibrates an overconfident posterior and spoils a calibrated one.": ["0.08", "0.01", "0.13"],
-        "A smaller n calibrates an overfitted network, but the paper's n = 100 is too small.": [
+        "A small n lowers the calibration error of an overconfident posterior, and raises that of a calibrated one.": [
+            "0.08",
+            "0.01",
+            "0.13",
+        ],
+        "A smaller n calibrates an overfitted network; with our prior, the paper's n = 100 is too small.": [
             "10,000 images and 60 epochs",
             "0.035 with full data, 0.0080 at n = 1000",
             "0.13 at n = 100. The NLL is 0.31, 0.24 and 0.35",
@@ -104,6 +108,18 @@ def test_every_finding_comes_with_its_numbers():
     for headline, numbers in expected.items():
         for number in numbers:
             assert number in found[headline], found[headline]
+
+
+def test_a_lower_calibration_error_is_said_with_what_the_proper_scores_do():
+    scores = {"full_mh": (0.04, 1.0), "pbnn": (0.05, 1.0)}
+    rows = other_world()
+    for row in rows:
+        if row["variant"] == "regression" and row["method"] in scores:
+            crps, nll = scores[row["method"]]
+            row |= {"crps": crps + 1e-4 * row["seed"], "nll": nll + 0.1 * (row["seed"] % 2) * (row["method"] == "pbnn")}
+            row["nll"] -= 0.05 * (row["method"] == "pbnn")
+    (text,) = (one.text for one in findings_of(study(rows, MadeUp)) if one.headline.startswith("A small n lowers"))
+    assert "(its CRPS rises from 0.040 to 0.050 and its NLL is too close to call)" in text
 
 
 @pytest.mark.parametrize(
@@ -146,7 +162,7 @@ def test_the_study_rivals_begins_with_what_mini_batches_gain_and_who_wins():
     gain, winners, bias = found
     assert gain.headline.endswith("than full data on 1 of 2 targets.")
     assert "gives 0.10 to 4.0 times as many" in gain.text
-    assert "4.0 on linear, w = 100 (PBNN over " in gain.text and "0.10 on linear, w = 5" in gain.text
+    assert "4.00 [4.00, 4.00] on linear, w = 100 (PBNN over " in gain.text and "] on linear, w = 5" in gain.text
     assert winners.headline == "No method is best on every target."
     assert bias.headline.startswith("Of 4 methods, 3 are within the bias bound") and "aive" in bias.text
 
