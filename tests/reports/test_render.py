@@ -208,7 +208,9 @@ def test_every_run_behind_a_figure_or_claim_is_a_row_of_the_page(page):
     assert inner <= set(ids)
     runs = [name for name in ids if re.fullmatch(r"run-\d+", name)]
     assert len(runs) == 14
-    assert f'<a href="#run-1">{FULL_MH}</a>' in page.source
+    # By the name that tables and figures use; where it is pointed at, by its folder.
+    assert f'<a href="#run-1" title="{FULL_MH}">linear · full-data MH η=0.028 · jax-cpu · seed 0</a>' in page.source
+    assert f'title="{FULL_MH}">linear · full-data MH η=0.028 · jax-cpu · seed 0</th>' in page.source
     assert f'<a href="#run-5">{PBNN}</a>' in page.source
 
 
