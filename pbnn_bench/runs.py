@@ -75,7 +75,7 @@ def compare(argv: Sequence[str], program: str) -> int:
     )
     for name in ("A", "B"):
         parser.add_argument(
-            name, help="the folder of a run, or of a study (or its summary.csv); at a commit, COMMIT:FOLDER"
+            name, help="the folder of a run, or of a study; at a commit, COMMIT:FOLDER"
         )
     names = list(vars(parser.parse_args(argv)).values())
     folders = [Path(name) for name in names]

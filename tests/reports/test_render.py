@@ -211,7 +211,7 @@ def test_every_run_behind_a_figure_or_claim_is_a_row_of_the_page(page):
     # By the name that tables and figures use; where it is pointed at, by its folder.
     assert f'<a href="#run-1" title="{FULL_MH}">linear · full-data MH η=0.028 · jax-cpu · seed 0</a>' in page.source
     assert f'title="{FULL_MH}">linear · full-data MH η=0.028 · jax-cpu · seed 0</th>' in page.source
-    assert f'<a href="#run-5">{PBNN}</a>' in page.source
+    assert f'<a href="#run-5" title="{PBNN}">' in page.source
 
 
 def test_files_that_the_page_links_to_are_there_but_for_the_summary(out, page):
