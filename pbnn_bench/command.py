@@ -71,7 +71,11 @@ COMMANDS = {
     ),
     "compare": Command(
         "two runs, or two studies, side by side",
-        ("compare out other_out", "compare results/smoke summary.csv"),
+        (
+            "compare out other_out",
+            "compare results/paper reports/published/paper    # two studies",
+            "compare HEAD~5:reports/published/paper HEAD:reports/published/paper    # at two commits",
+        ),
         "pbnn_bench.runs",
         "compare",
     ),

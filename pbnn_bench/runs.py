@@ -70,11 +70,13 @@ def _problem_of(folder: Path, record: dict[str, Any]) -> Path:
 def compare(argv: Sequence[str], program: str) -> int:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Two finished runs side by side, or two studies: what moved beyond its error.",
-        epilog="A study at a commit is COMMIT:reports/published/paper",
+        description="Two finished runs side by side. Of two studies: verdicts that changed, and numbers that moved "
+        "by more than their error.",
     )
     for name in ("A", "B"):
-        parser.add_argument(name, help="a folder with a run.json; or that of a study, or its summary.csv")
+        parser.add_argument(
+            name, help="the folder of a run, or of a study; at a commit, COMMIT:FOLDER"
+        )
     names = list(vars(parser.parse_args(argv)).values())
     folders = [Path(name) for name in names]
     if not any((folder / "run.json").exists() for folder in folders) and any(map(_is_study, folders)):

@@ -129,6 +129,21 @@ def distinct_settings(settings: Iterable[Setting]) -> dict[Setting, str]:
     return found
 
 
+def setting_names(settings: Iterable[Setting]) -> dict[Setting, str]:
+    """``mnist (N = 10,000) · PBNN n=5, M=5, η=0.034 · jax-cpu``: no two of them alike."""
+    texts = distinct_settings(settings)
+    return {
+        one: " · ".join([task_name(one), f"{method_name(one['method'])} {text}".rstrip(), one["backend"]])
+        for one, text in texts.items()
+    }
+
+
+def run_names(settings: Iterable[Setting]) -> dict[str, str]:
+    """The name of every run, by its path: that of its setting, and the seed."""
+    names = setting_names(settings)
+    return {row["run"]: f"{name} · seed {row['seed']}" for setting, name in names.items() for row in setting.rows}
+
+
 def format_value(setting: Setting, column: str) -> str:
     """A column of a setting over its seeds: ``1.02 [0.98, 1.06]``."""
     return format_estimate(setting.estimate(column))

@@ -23,7 +23,7 @@ from scipy import stats
 from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.files import Damaged
 from metrics.seeds import LEVEL, Estimate, holm, p_above, p_below
-from records.display import ROUNDING, estimate_parts, format_number, method_name
+from records.display import ROUNDING, estimate_parts, format_number, setting_names
 from records.setting import Setting
 from records.study import StudyResults
 from records.summary import table_of
@@ -195,21 +195,25 @@ def _without_spread(one: Setting, other: Setting, column: str) -> float:
 
 def lines_of(found: Diff, one: Side, other: Side) -> list[str]:
     """The difference as text, what matters most first."""
+    # Together: what is on one side alone may have the same letters as something on the other.
+    both = one.settings | {key: setting for key, setting in other.settings.items() if key not in one.settings}
+    texts = setting_names(both.values())
+    names = {key: texts[setting] for key, setting in both.items()}
     lines = [f"A: {_origin(one)}", f"B: {_origin(other)}", ""]
     lines.append(f"Verdicts that changed: {len(found.verdicts) or 'none'}")
     lines += [f"  claim {number}: {before} → {after}" for number, before, after in found.verdicts]
     total = f"of {found.num_compared:,} numbers, with Holm's correction"
     lines += ["", f"Numbers that moved beyond their error: {len(found.moved) or 'none'} {total}"]
-    rows = [["setting", "", "A", "B", "B − A"]] + [_row(move) for move in found.moved]
+    rows = [["setting", "", "A", "B", "B − A"]] + [_row(names[move.key], move) for move in found.moved]
     if found.moved:
         widths = [max(len(row[column]) for row in rows) for column in range(5)]
         lines += ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     if found.converged:
         lines += ["", f"Settings with other numbers of converged runs: {len(found.converged)}"]
-        lines += [f"  {_name(key)}: {before} → {after}" for key, before, after in found.converged]
+        lines += [f"  {names[key]}: {before} → {after}" for key, before, after in found.converged]
     for name, keys in (("A", found.only_one), ("B", found.only_other)):
         if keys:
-            lines += ["", f"Settings in {name} alone: {len(keys)}", *(f"  {_name(key)}" for key in keys)]
+            lines += ["", f"Settings in {name} alone: {len(keys)}", *(f"  {names[key]}" for key in keys)]
     return [line.rstrip() for line in lines]
 
 
@@ -220,15 +224,9 @@ def _origin(side: Side) -> str:
     )
 
 
-def _name(key: Key) -> str:
-    variant, label, backend = key
-    method, _, settings = label.partition("+")
-    return " · ".join(filter(None, [variant, method_name(method), settings.replace("+", ", "), backend]))
-
-
-def _row(move: Move) -> list[str]:
+def _row(name: str, move: Move) -> list[str]:
     values = [format_number(one.mean) for one in (move.one, move.other)]
-    return [_name(move.key), METRICS[move.column].heading, *values, " ".join(estimate_parts(move.difference))]
+    return [name, METRICS[move.column].heading, *values, " ".join(estimate_parts(move.difference))]
 
 
 def main(argv: Sequence[str] | None = None, program: str = "python -m reports.diff") -> int:

@@ -12,7 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from implementations.infrastructure.provenance import PACKAGES
-from records.display import format_estimate, format_number
+from records.display import format_estimate, format_number, run_names
 from records.methods import facts_of, in_order
 from records.setting import CONVERGED
 from records.study import StudyResults
@@ -178,6 +178,7 @@ def page(
         speed=speed,
         **(_benchmark_parts(speed.benchmarks) if speed.benchmarks else {}),
         anchors=anchors,
+        run_names=run_names(study.all_settings),
         drawing=lambda figure, prefix: Markup(_drawing(figure, prefix, anchors)),
         study_file=_study_file(study.name),
         # Both are files of ours; the policy lets nothing else run or be fetched.

@@ -9,7 +9,7 @@ import pandas as pd
 
 from metrics.seeds import Estimate
 from records.columns import COLUMNS, DERIVED
-from records.display import estimate_parts, format_given, format_number, method_name, task_name
+from records.display import estimate_parts, format_given, format_number, method_name, run_names, task_name
 from records.setting import CONVERGED
 from records.study import StudyResults
 from records.usage import WORK
@@ -30,6 +30,8 @@ class Cell:
     style: str = ""
     #: The page that it leads to.
     link: str = ""
+    #: What is shown where a reader points at it.
+    title: str = ""
     #: What its text unfolds to.
     folded: str = ""
 
@@ -301,9 +303,10 @@ RUNS_SHOWN = ("r_hat", "ess_bulk_min", "acceptance_rate", "sd_ratio", "ece", "wa
 
 def runs_table(study: StudyResults, anchors: Sequence[str], pages: Collection[str] = ()) -> Table:
     links = [f"{FOLDER}/{name}" if (name := page_name(anchor)) in pages else "" for anchor in anchors]
+    names = run_names(study.all_settings)
     rows = [
         [
-            Cell(row["run"], style="run", link=link),
+            Cell(names[row["run"]], style="run", link=link, title=row["run"]),
             Cell(row["status"], style="" if row["status"] == "ok" else "warn"),
             *(_number_cell(row[name]) for name in RUN_COLUMNS),
         ]
@@ -314,7 +317,10 @@ def runs_table(study: StudyResults, anchors: Sequence[str], pages: Collection[st
         "Every run of the study",
         ["run", "status", *RUN_COLUMNS.values()],
         rows,
-        meanings={heading: COLUMNS[name].meaning for name, heading in RUN_COLUMNS.items()},
+        meanings={
+            "run": "pointed at, a run shows its folder",
+            **{heading: COLUMNS[name].meaning for name, heading in RUN_COLUMNS.items()},
+        },
         anchors=anchors,
         csv="summary.csv",
         shown=["run", "status", *(RUN_COLUMNS[name] for name in RUNS_SHOWN)],

@@ -17,6 +17,8 @@ from pathlib import Path
 from records.checksums import check_list, list_of
 from records.summary import is_complete, read_rows, report_failures
 from reports.benchmarks import SECTION
+from reports.style import PHONE
+from reports.types import MAX_SVG_BYTES
 
 PUBLISHED = Path(__file__).parent / "published"
 #: Beside pictures and tables: the page, what it links to, and what the README is made of.
@@ -51,6 +53,9 @@ def publish(results: Path, out: Path) -> int:
     absent = [picture.name for picture in pictures if not picture.exists()]
     if absent:
         raise ValueError(f"README and documentation show figures that {results} does not have: {', '.join(absent)}")
+    # Drawings for a phone, which are too large to keep where they have many points.
+    narrow = [picture.with_name(picture.stem + PHONE) for picture in pictures]
+    pictures += [file for file in narrow if file.exists() and file.stat().st_size <= MAX_SVG_BYTES]
     files = [*(results / name for name in FILES), *(results / "tables").glob("*.csv"), *pictures]
     num_bytes = sum(path.stat().st_size for path in files)
     if num_bytes > MAX_BYTES:

@@ -18,7 +18,7 @@ from reports.judging import format_error, judge_claims
 from reports.leaderboard import leaderboards
 from reports.page import anchors_of, origin, page
 from reports.run_page import FOLDER, run_pages
-from reports.style import NARROW, theme
+from reports.style import NARROW, PHONE, theme
 from reports.types import Claim, FigureResult, FigureSpec, NothingToShow, Source, Speed
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def render(
     found = findings_of(study)
     speed = _speed(benchmarks)
     all_drawn = [*drawn, *speed.figures]
-    pictures = {f"{figure.spec.name}.{kind}": getattr(figure, kind) for figure in all_drawn for kind in ("png", "svg")}
+    kinds = {".png": "png", ".svg": "svg", PHONE: "narrow"}
+    pictures = {figure.spec.name + end: getattr(figure, kind) for figure in all_drawn for end, kind in kinds.items()}
     _write_folder(out / "figures", {name: content for name, content in pictures.items() if content})
     found_tables = tables.all_tables(study)
     if contents_of(study.name).has_leaderboard:

@@ -10,6 +10,8 @@ from records.methods import facts_of
 
 #: Inches. On a page 700 pixels wide, or on a phone, text of 8 points is then 10 pixels high.
 WIDTH, NARROW = 8.0, 4.2
+#: How the file of a drawing for a phone ends.
+PHONE = "-phone.svg"
 _width: ContextVar[float] = ContextVar("width", default=WIDTH)
 
 #: The colour of the exact answer.

@@ -12,6 +12,7 @@ FETCHED = {
     ("script", "src"),
     ("img", "src"),
     ("source", "src"),
+    ("source", "srcset"),
     ("iframe", "src"),
     ("object", "data"),
     ("video", "src"),
@@ -37,7 +38,7 @@ class _Page(HTMLParser):
         found = {name: value or "" for name, value in attributes}
         self.anchors.update(found[name] for name in ("id", "name") if name in found)
         for name, address in found.items():
-            if name in ("href", "src", "data") and (tag, name) in FETCHED | {("a", "href"), ("link", "href")}:
+            if name in ("href", "src", "srcset", "data") and (tag, name) in FETCHED | {("a", "href"), ("link", "href")}:
                 is_asset = tag == "link" and found.get("rel") not in NOT_FETCHED
                 self.links.append(Link(address, is_asset or (tag, name) in FETCHED))
 

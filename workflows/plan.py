@@ -20,12 +20,12 @@ def plan_lines(study: Study, results: Path, num_cores: int | None = None) -> lis
     cores = num_cores or os.cpu_count() or 1
     waiting = [run for run in study.runs if not (run_folder(results, run.path) / "run.json").exists()]
     made = len(study.runs) - len(waiting)
-    lines = [f"runs: {len(waiting)} to make" + (f", {made} of {len(study.runs)} are there" if made else "")]
+    lines = [f"runs: {len(waiting)} to do" + (f", {made} of {len(study.runs)} done" if made else "")]
     if not waiting:
         return lines
     seconds = sum(map(expected_seconds, waiting)) + OF_A_PART * len(in_parts(waiting))
-    more = "; references come on top" if any(run.has_reference for run in waiting) else ""
-    lines.append(f"time: {in_words(seconds / cores)} on {cores} cores, within a factor of three{more}")
+    more = ", references not counted" if any(run.has_reference for run in waiting) else ""
+    lines.append(f"time: {in_words(seconds / cores)} on {cores} cores{more}, give or take a factor of three")
     # A device that is not there makes no draws, but who knows before.
     lines.append(f"disk: about {_size(sum(map(draw_bytes, waiting)))} of draws in {results}")
     tasks = sorted({run.variant.name for run in waiting if run.variant.definition.fetch})

@@ -9,6 +9,7 @@ from reports.figures.convergence import draw_convergence, draw_coverage
 from reports.figures.cost import draw_bias_against_evaluations, draw_bias_against_seconds, draw_step_cost
 from reports.figures.cure import draw_cure
 from reports.figures.decisions import draw_decisions, draw_noise
+from reports.figures.layers import draw_layers
 from reports.figures.paper import draw_alternatives, draw_linear, draw_regression
 from reports.figures.paper_reliability import draw_reliability_diagrams
 from reports.figures.penalty import draw_penalty
@@ -107,8 +108,9 @@ CALIBRATION_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
 )
 
 #: Of the network that is stochastic throughout.
-LAYERS_FIGURES: tuple[FigureSpec[StudyResults], ...] = tuple(
-    spec for spec in FIGURES if spec.name in ("decisions", "bias_evaluations", "convergence", "coverage")
+LAYERS_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
+    FigureSpec("layers", "Width and place of the band, all layers stochastic", TARGET, draw_layers, claims=(20,)),
+    *(spec for spec in FIGURES if spec.name in ("decisions", "bias_evaluations", "convergence", "coverage")),
 )
 
 #: Of the study of all methods.

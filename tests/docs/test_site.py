@@ -21,6 +21,7 @@ from records.columns import COLUMNS, DERIVED
 from reports.contents import CONTENTS, PAPER
 from tests.browser import Browser, opened_browser
 from tests.implementations.chains import sample
+from tests.screenshots import set_theme
 from workflows.links import problems
 from workflows.markdown import text
 from workflows.published import published_studies
@@ -238,3 +239,26 @@ def test_the_page_fits_a_phone_in_both_schemes_and_asks_nobody_else(page, scheme
     asked = page.requests()
     assert page.address in asked
     assert [address for address in asked if "127.0.0.1" not in address] == []
+
+
+def test_a_figure_stands_as_drawn_for_a_phone_and_in_the_dark_on_the_paper_of_the_page(page):
+    set_theme(page, "dark")
+    findings = page.address.replace("understand/penalty.html", "findings.html")
+    seen = {}
+    for width in (1400, 390):
+        page.resize(width, 844)
+        page.open(findings)
+        page.driver.execute_script("localStorage.clear()")
+        page.open(findings)
+        script = """
+            const image = document.querySelector("picture img[src*='/tall/figures/']");
+            image.loading = "eager";
+            image.scrollIntoView();
+            return [image.currentSrc, image.getBoundingClientRect().width, document.documentElement.scrollWidth,
+                    getComputedStyle(image).mixBlendMode];
+        """
+        seen[width] = page.driver.execute_script(script)
+    (wide, *_), (narrow, image_width, page_width, blend) = seen[1400], seen[390]
+    assert wide.endswith("/cost_of_a_draw.png") and narrow.endswith("/cost_of_a_draw-phone.svg")
+    assert image_width <= page_width <= 390
+    assert blend == "screen"

@@ -36,7 +36,7 @@ def test_what_moved_beyond_its_error_is_named_with_both_values_and_the_rest_is_n
     lines = lines_of(found, one, other)
     assert "  claim 1: reproduced → inconclusive" in lines
     (line,) = [line for line in lines if "NLL" in line]
-    assert "linear · PBNN · batch_size=2 · jax-cpu" in line and "2.00" in line and "2.20" in line
+    assert "linear · PBNN n=2" in line and "· jax-cpu" in line and "2.00" in line and "2.20" in line
 
 
 def test_a_wobble_of_the_size_of_its_error_has_not_moved():
@@ -72,6 +72,16 @@ def test_settings_of_one_side_and_other_numbers_of_converged_runs_are_listed():
     assert found.converged == [(("linear", "pbnn+batch_size=2", "jax-cpu"), "6 of 6", "0 of 6")]
 
 
+def test_settings_that_differ_in_the_length_of_their_chains_alone_have_different_names():
+    one, other = (
+        Side(name, study_of([row(f"pbnn+num_steps={steps}", num_steps=steps)]))
+        for name, steps in (("a", 500), ("b", 700))
+    )
+    lines = lines_of(diff(one, other), one, other)
+    assert [line.endswith("500 steps · jax-cpu") for line in lines].count(True) == 1
+    assert [line.endswith("700 steps · jax-cpu") for line in lines].count(True) == 1
+
+
 def test_a_study_is_a_folder_a_summary_or_either_at_a_commit_and_the_front_door_knows_them(
     tmp_path, capsys, monkeypatch
 ):
@@ -96,6 +106,15 @@ def test_a_study_is_a_folder_a_summary_or_either_at_a_commit_and_the_front_door_
     assert "claim 1: reproduced → inconclusive" in printed and "NLL" in printed
     assert load("HEAD:published/paper/summary.csv").verdicts == {1: "reproduced"}
     assert load("published/paper/summary.csv").verdicts == {1: "inconclusive"}
+    git("commit", "--all", "-m", "second")
+    Path("other").mkdir()
+    side("").study.summary.to_csv(Path("other", "summary.csv"), index=False)
+    for names in (["HEAD~1:published/paper", "HEAD:published/paper"], ["other", "published/paper"]):
+        assert command(["compare", *names]) == 0
+        printed = capsys.readouterr().out
+        assert "Numbers that moved beyond their error: 1 of" in printed and "NLL" in printed
+        assert printed.startswith(f"A: {names[0]}, 12 runs") and f"B: {names[1]}, 12 runs" in printed
+        assert ("claim 1: reproduced → inconclusive" in printed) == ("HEAD" in names[0]), "one has no claims"
     for name, reason in {
         "nowhere": "no folder or file",
         "nowhere:paper": "not in commit",

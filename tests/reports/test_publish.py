@@ -11,6 +11,7 @@ from records.summary import is_complete, read_rows, report_failures
 from reports.claims import CLAIMS
 from reports.figures import FIGURES
 from reports.publish import DOCUMENTED, MAX_BYTES, PUBLISHED, first_figure, main, publish
+from reports.types import MAX_SVG_BYTES
 
 
 @pytest.fixture
@@ -26,6 +27,7 @@ def results(tmp_path) -> Path:
     (results / "tables" / ".snakemake_timestamp").touch()
     for name in ("b", "c"):
         (results / "figures" / f"{name}.png").write_bytes(b"picture")
+        (results / "figures" / f"{name}-phone.svg").write_bytes(b"narrow picture")
     write_summary(results)
     return results
 
@@ -55,10 +57,17 @@ def test_page_tables_verdicts_and_the_first_figure_are_kept_in_place_of_the_old_
     (out / "small" / "screenshot.png").write_bytes(b"of something else")
     assert main(["--study", "small", "--results", str(results.parent), "--out", str(out)]) == 0
     kept = {str(path.relative_to(out / "small")) for path in (out / "small").rglob("*") if path.is_file()}
-    ours = {"figures/b.png", "report.html", "claims.json", "figures.json", "summary.csv", "tables/winners.csv"}
+    ours = {"figures/b.png", "figures/b-phone.svg", "tables/winners.csv"}
+    ours |= {"report.html", "claims.json", "figures.json", "summary.csv"}
     assert kept == ours | {"screenshot.png"}, "what others put there stays"
     num_bytes = sum((out / "small" / name).stat().st_size for name in ours)
     assert f"{num_bytes:,} bytes are now in" in capsys.readouterr().out
+
+
+def test_a_drawing_for_a_phone_is_left_out_where_it_is_large(results, tmp_path):
+    (results / "figures" / "b-phone.svg").write_bytes(b" " * (MAX_SVG_BYTES + 1))
+    assert main(["--study", "small", "--results", str(results.parent), "--out", str(tmp_path / "published")]) == 0
+    assert [path.name for path in (tmp_path / "published" / "small" / "figures").iterdir()] == ["b.png"]
 
 
 def test_the_published_report_of_the_paper_study_is_whole():
@@ -109,5 +118,5 @@ def test_of_the_paper_study_the_figures_of_the_documentation_are_kept_too(result
     for name in DOCUMENTED["paper"]:
         (paper / "figures" / f"{name}.png").write_bytes(b"picture")
     publish(paper, tmp_path / "paper")
-    kept = {path.stem for path in (tmp_path / "paper" / "figures").iterdir()}
+    kept = {path.stem for path in (tmp_path / "paper" / "figures").glob("*.png")}
     assert kept == {"b", *DOCUMENTED["paper"]}

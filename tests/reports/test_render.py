@@ -122,7 +122,8 @@ def page(out) -> Page:
 
 def test_a_report_is_a_page_with_pictures_tables_and_verdicts_beside_it(out):
     files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
-    pictures = {f"figures/{name}.{kind}" for name in ("first", "crowded") for kind in ("png", "svg")}
+    ends = (".png", ".svg", "-phone.svg")
+    pictures = {f"figures/{name}{end}" for name in ("first", "crowded") for end in ends}
     tables = {"winners", "missing", "coverage", "comparison_linear", "differences_linear"}
     assert files == pictures | {f"tables/{name}.csv" for name in tables} | {
         "report.html",
@@ -210,8 +211,10 @@ def test_every_run_behind_a_figure_or_claim_is_a_row_of_the_page(page):
     assert inner <= set(ids)
     runs = [name for name in ids if re.fullmatch(r"run-\d+", name)]
     assert len(runs) == 14
-    assert f'<a href="#run-1">{FULL_MH}</a>' in page.source
-    assert f'<a href="#run-5">{PBNN}</a>' in page.source
+    # By the name that tables and figures use; where it is pointed at, by its folder.
+    assert f'<a href="#run-1" title="{FULL_MH}">linear · full-data MH η=0.028 · jax-cpu · seed 0</a>' in page.source
+    assert f'title="{FULL_MH}">linear · full-data MH η=0.028 · jax-cpu · seed 0</th>' in page.source
+    assert f'<a href="#run-5" title="{PBNN}">' in page.source
 
 
 def test_files_that_the_page_links_to_are_there_but_for_the_summary(out, page):
@@ -469,7 +472,7 @@ def test_every_kind_of_benchmark_has_its_figure_with_its_numbers_beside_it(speed
     out, page, _ = speed
     names = {spec.name for spec in SPEED_FIGURES}
     assert len(names) == len({one["kind"] for one in EVERY_KIND})
-    assert {path.stem for path in (out / "figures").iterdir()} == names
+    assert {path.stem for path in (out / "figures").glob("*.png")} == names
     entries = {entry["name"]: entry for entry in json.loads((out / "figures.json").read_text())["figures"]}
     assert entries.keys() == names
     assert {entry["section"] for entry in entries.values()} == {SECTION}

@@ -14,6 +14,9 @@ from tests.reports.test_render import hostile_report
 from tests.reports.test_run_page import made_up_run
 from tests.screenshots import set_theme
 
+#: As readers know them, without their seeds.
+PBNN, MALA = "linear · PBNN n=2, M=5, η=0.0072, w=N · jax-cpu", "linear · MALA η=0.072 · jax-cpu"
+
 
 @pytest.fixture(scope="module")
 def browser():
@@ -143,7 +146,7 @@ def test_a_filter_leaves_the_rows_that_have_all_its_words(browser, page):
     browser.open(page)
     bar = browser.driver.find_element(By.XPATH, "//*[@id='runs']/preceding-sibling::div[1]")
     bar.find_element(By.TAG_NAME, "input").send_keys("PBNN jax-cpu")
-    assert column(browser, "runs", 0) == [f"linear/pbnn+batch_size=2/jax-cpu/seed{seed}" for seed in range(3)]
+    assert column(browser, "runs", 0) == [f"{PBNN} · seed {seed}" for seed in range(3)]
     assert "3 of 13 rows" in bar.text
     # A link to a row that is filtered out shows it.
     # Not below the navigation, which stays at the top.
@@ -153,8 +156,8 @@ def test_a_filter_leaves_the_rows_that_have_all_its_words(browser, page):
         runs.scrollIntoView({ block: "center" });
     """
     browser.driver.execute_script(script)
-    browser.click("//*[@id='claim-1']//a[.='linear/mala/jax-cpu/seed2']")
-    assert "linear/mala/jax-cpu/seed2" in column(browser, "runs", 0)
+    browser.click(f"//*[@id='claim-1']//a[.='{MALA} · seed 2']")
+    assert f"{MALA} · seed 2" in column(browser, "runs", 0)
 
 
 def test_a_mark_says_its_setting_when_pointed_at_and_leads_to_its_run(browser: Browser, page):
@@ -168,14 +171,14 @@ def test_a_mark_says_its_setting_when_pointed_at_and_leads_to_its_run(browser: B
     browser.wait_for_text("PBNN at n = 2")
     mark.click()
     target = "return document.querySelector(':target').cells[0].textContent.trim()"
-    assert browser.driver.execute_script(target) == "linear/mala/jax-cpu/seed2"
+    assert browser.driver.execute_script(target) == f"{MALA} · seed 2"
 
 
 def test_a_run_has_a_page_that_works_and_leads_back_to_its_row(browser: Browser, page):
     browser.open(page)
     links = "return [...document.querySelectorAll('a.run-page')].map((link) => [link.textContent, link.href])"
     ((run, address),) = browser.driver.execute_script(links)
-    assert run == "linear/mala/jax-cpu/seed2"
+    assert run == f"{MALA} · seed 2"
     browser.console_errors(), browser.requests()
     assert_page_works(browser, page.parent / "pages" / address.rpartition("/")[2])
     # Four charts, each with lines in it.

@@ -167,7 +167,7 @@ def test_the_events_and_the_handler_are_those_of_snakemake():
 def test_a_plan_says_runs_time_disk_and_downloads(study, tmp_path):
     finish(tmp_path, study.runs[0], 1.0, 1)
     lines = plan_lines(study, tmp_path, 2)
-    assert lines[0] == "runs: 3 to make, 1 of 4 are there"
+    assert lines[0] == "runs: 3 to do, 1 of 4 done"
     assert "on 2 cores" in lines[1]
     # 2 chains, 400,000 / 4 draws, of slope and intercept, 4 bytes each.
     assert draw_bytes(study.runs[2]) == 2 * 100_000 * 2 * 4
@@ -180,4 +180,4 @@ def test_a_plan_says_runs_time_disk_and_downloads(study, tmp_path):
     assert lines[3] == "downloads: the data of mnist, unless they are in data/ already"
     for run in study.runs:
         finish(tmp_path, run, 1.0, 1)
-    assert plan_lines(study, tmp_path) == ["runs: 0 to make, 4 of 4 are there"]
+    assert plan_lines(study, tmp_path) == ["runs: 0 to do, 4 of 4 done"]

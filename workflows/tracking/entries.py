@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from implementations.settings import SETTINGS
 from records.columns import COLUMNS
-from records.display import distinct_settings, method_name
+from records.display import setting_names
 from records.layout import run_folder
 from records.methods import facts_of
 from records.setting import Row, Setting, settings_of
@@ -93,13 +93,10 @@ class Entry:
 def entries_of(rows: Sequence[Row], results: Path) -> list[Entry]:
     """Parents, each followed by its seeds, from the plain rows of a summary and the files of their runs."""
     settings = settings_of(rows)
-    texts = distinct_settings(settings)
     entries = []
-    for setting in settings:
+    for setting, name in setting_names(settings).items():
         # Its runs' folder: what identifies it among all entries.
         key = str(Path(setting["run"]).parent)
-        method = f"{method_name(setting['method'])} {texts[setting]}".rstrip()
-        name = " · ".join([setting["variant"], method, setting["backend"]])
         entries.append(_parent(key, name, setting))
         entries += [_child(key, name, row, run_folder(results, row["run"])) for row in setting.rows]
     return entries
