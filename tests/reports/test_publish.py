@@ -3,6 +3,7 @@
 import csv
 import html
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from records.summary import is_complete, read_rows, report_failures
 from reports.claims import CLAIMS
 from reports.figures import FIGURES
 from reports.publish import DOCUMENTED, MAX_BYTES, PUBLISHED, first_figure, main, publish
-from reports.types import MAX_SVG_BYTES
+from reports.types import MAX_SVG_BYTES, Contents
 
 
 @pytest.fixture
@@ -120,3 +121,35 @@ def test_of_the_paper_study_the_figures_of_the_documentation_are_kept_too(result
     publish(paper, tmp_path / "paper")
     kept = {path.stem for path in (tmp_path / "paper" / "figures").glob("*.png")}
     assert kept == {"b", *DOCUMENTED["paper"]}
+
+
+def test_a_published_report_is_rendered_again_from_its_own_summary(tmp_path):
+    """By the present code, with the verdicts, findings and times that it has."""
+    shutil.copytree(PUBLISHED / "layers", tmp_path / "published" / "layers")
+    (tmp_path / "published" / "layers" / "report.html").write_text("<p>by old templates</p>")
+    assert main(["--study", "layers", "--out", str(tmp_path / "published"), "--again"]) == 0
+    rendered, kept = (
+        json.loads((folder / "layers" / "claims.json").read_text()) for folder in (tmp_path / "published", PUBLISHED)
+    )
+    for values in (rendered, kept):
+        # The code that judges may have changed since.
+        values["claims"] = {claim["id"]: claim["verdict"] for claim in values["claims"]}
+    assert rendered == kept
+    page = (tmp_path / "published" / "layers" / "report.html").read_text()
+    assert kept["findings"][0]["headline"] in page and 'id="budget"' in page
+
+
+def test_a_report_whose_figures_need_the_runs_is_not_rendered_without_them(tmp_path, monkeypatch, capsys):
+    shutil.copytree(PUBLISHED / "layers", tmp_path / "layers")
+    write_figures(tmp_path / "layers", figure1_linear=None)
+    monkeypatch.setattr("reports.contents.contents_of", lambda _: Contents((), FIGURES[:1], ()))
+    monkeypatch.setattr("reports.render.contents_of", lambda _: Contents((), FIGURES[:1], ()))
+    before = (tmp_path / "layers" / "report.html").read_bytes()
+    assert main(["--study", "layers", "--out", str(tmp_path), "--again"]) == 1
+    assert "no figures figure1_linear; run the study" in capsys.readouterr().err
+    assert (tmp_path / "layers" / "report.html").read_bytes() == before
+
+
+def test_a_report_that_was_never_published_cannot_be_rendered_again(tmp_path, capsys):
+    assert main(["--study", "small", "--out", str(tmp_path), "--again"]) == 1
+    assert "no report of small has been published" in capsys.readouterr().err
