@@ -80,14 +80,14 @@ class Setting:
     def estimate(self, column: str) -> Estimate:
         """Mean over seeds with its interval: that of the seeds or of the Monte Carlo errors, whichever is wider."""
         values = self.values(column)
-        return made_from(estimate_of(values, column, self._errors(column, values)), self)
+        return self.behind(estimate_of(values, column, self._errors(column, values)))
 
     def bias(self) -> Estimate:
         """Error of the predictive mean in the reference's sd, with its Monte Carlo part taken off.
 
         From squares whose mean over seeds is that of the bias; the interval is theirs.
         """
-        return made_from(root_of_mean(self.values("squared_bias")), self)
+        return self.behind(root_of_mean(self.values("squared_bias")))
 
     def has(self, column: str) -> bool:
         """Has a run that counts a value there?"""
@@ -117,11 +117,15 @@ class Setting:
         ours, theirs = self.values(column), baseline.values(column)
         own, other = self._errors(column, ours), baseline._errors(column, theirs)
         errors = {seed: math.hypot(own[seed], other[seed]) for seed in own.keys() & other.keys()}
-        return made_from(widened(paired_difference(ours, theirs), errors), self, baseline)
+        return self.behind(widened(paired_difference(ours, theirs), errors), baseline)
 
     def ratio(self, baseline: "Setting", column: str) -> Estimate:
         """Geometric mean of the paired ratios of a positive quantity."""
-        return made_from(paired_ratio(self.values(column), baseline.values(column)), self, baseline)
+        return self.behind(paired_ratio(self.values(column), baseline.values(column)), baseline)
+
+    def behind(self, value: Estimate, *others: "Setting") -> Estimate:
+        """The estimate with the runs that it was made from: those of this setting and of others."""
+        return replace(value, runs=tuple(row["run"] for one in (self, *others) for row in one.evidence))
 
     def _errors(self, column: str, values: Mapping[int, float | None]) -> dict[int, float]:
         """Monte Carlo errors of these values, by seed; none where the column has none."""
@@ -130,11 +134,6 @@ class Setting:
             return {}
         rows = [row for row in self.ok if values.get(row["seed"]) is not None and row[name] is not None]
         return {row["seed"]: row[name] for row in rows}
-
-
-def made_from(value: Estimate, *settings: Setting) -> Estimate:
-    """The estimate with the runs that it was made from."""
-    return replace(value, runs=tuple(row["run"] for one in settings for row in one.evidence))
 
 
 def estimate_of(values: Mapping[int, float | None], column: str, errors: Mapping[int, float] | None = None) -> Estimate:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from implementations.infrastructure.files import Damaged
 from metrics.seeds import Estimate, paired_difference, with_shared_error
 from records.display import format_estimate, format_name, format_number, format_value, method_name, task_name
-from records.setting import Setting, made_from
+from records.setting import Setting
 from records.study import StudyResults
 from reports.calibrate import batch_settings, choose
 from reports.claims.rules import RULES, Rule
@@ -140,7 +140,7 @@ def _held_out(study: StudyResults, ours: Setting, theirs: Setting) -> Estimate:
             for (seed, one), other in zip(test.items(), validation.values(), strict=True)
         }
 
-    found = made_from(paired_difference(accuracy(ours), accuracy(theirs)), ours, theirs)
+    found = ours.behind(paired_difference(accuracy(ours), accuracy(theirs)), theirs)
     share = _share_of_different(study, ours, theirs)
     return with_shared_error(found, math.sqrt(share * (drawn**2 / NUM_TRAIN + (1 - drawn) ** 2 / NUM_TEST)))
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from metrics.seeds import Estimate, mean_over_seeds
 from records.display import format_estimate, format_name, method_name
-from records.setting import Setting, made_from, sweeps
+from records.setting import Setting, sweeps
 from records.study import StudyResults
 from reports.claims.rules import RULES
 from reports.evidence import ended_well, settings
@@ -41,7 +41,7 @@ def growth(sweep: Sequence[Setting], column: str) -> Estimate:
         points = [(x, value.get(seed)) for x, value in values]
         complete = np.array([point for point in points if point[1] is not None], dtype=float)
         slopes[seed] = float(np.polyfit(complete[:, 0], complete[:, 1], 1)[0]) if len(complete) == len(values) else None
-    return made_from(mean_over_seeds(slopes), *sweep)
+    return sweep[0].behind(mean_over_seeds(slopes), *sweep[1:])
 
 
 def _over_data(found: Sequence[Setting]) -> list[list[Setting]]:

@@ -17,7 +17,7 @@ from records.display import (
     method_name,
     task_name,
 )
-from records.setting import Setting, made_from, sweeps
+from records.setting import Setting, sweeps
 from records.study import StudyResults
 from reports.claims.rules import RULES, Rule
 from reports.evidence import ended_well, required_sweeps, settings
@@ -227,7 +227,7 @@ def _from_tempered(study: StudyResults, setting: Setting) -> Apart:
         moments = tempered.predictive_mean, tempered.predictive_sd, tempered.predictive_mcse
         squares[row["seed"]] = squared_bias(curves["chain_means"].reshape(-1, *shape), *moments)
         widths[row["seed"]] = sd_ratio(curves["predictive_sd"].reshape(shape), tempered.predictive_sd, None).value
-    width, place = (made_from(value, setting) for value in (mean_over_seeds(widths), root_of_mean(squares)))
+    width, place = (setting.behind(value) for value in (mean_over_seeds(widths), root_of_mean(squares)))
     return _evidence(setting, width, place, "with fresh points")
 
 
