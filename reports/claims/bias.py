@@ -35,23 +35,27 @@ def _widths(found: Sequence[Setting]) -> str:
 
 
 def _ranges(known: Sequence[Setting], estimates: Sequence[Setting]) -> str:
-    """Width and place with the variance known, and with it estimated from each number of mini-batches."""
-    groups = {"with the variance known": known}
+    """Widths with the variance known, and with it estimated from each number of mini-batches."""
+    texts = []
+    if known:
+        places = [one.bias().mean or 0.0 for one in known]
+        texts.append(f"{_range(known)} with the variance known (mean off by {format_range(places, 2)} sd)")
     for num_batches in dict.fromkeys(one["num_batches"] for one in estimates):
-        groups[f"with M={num_batches}"] = [one for one in estimates if one["num_batches"] == num_batches]
-    return "; ".join(
-        f"{format_range(one.mean('sd_ratio') for one in found)} and "
-        f"{format_range((one.bias().mean or 0.0 for one in found), 2)} sd {name}"
-        for name, found in groups.items()
-        if found
-    )
+        texts.append(f"{_range([one for one in estimates if one['num_batches'] == num_batches])} with M={num_batches}")
+    return ", ".join(texts)
+
+
+def _range(found: Sequence[Setting]) -> str:
+    return format_range(one.mean("sd_ratio") for one in found)
 
 
 def _briefly(setting: Setting, estimates: Sequence[Setting]) -> str:
-    """``M=10``, with the step where it is not the one that most have."""
+    """``M=10, N finite``, with the step where it is not the one that most have."""
     steps = [one["step_size"] for one in estimates]
     usual = max(dict.fromkeys(steps), key=steps.count)
-    return format_settings(setting, *FIXED, *(["step_size"] if setting["step_size"] == usual else []))
+    left_out = ["variance", *(["step_size"] if setting["step_size"] == usual else [])]
+    is_finite = setting["variance"] == "batches_finite"
+    return format_settings(setting, *FIXED, *left_out) + (", N finite" if is_finite else "")
 
 
 def _in_order(found: Sequence[Setting]) -> list[Setting]:
@@ -98,7 +102,7 @@ def _penalty_removes_the_bias(study: StudyResults) -> Verdict:
     return judge_parts(
         parts,
         [*known, *estimates],
-        numbers=f"the sd over the exact one, and the error of the mean, are {_ranges(known, estimates)}",
+        numbers=f"the ratio of the predictive sd to the exact one is {_ranges(known, estimates)}",
         conclusions={
             REPRODUCED: "With the penalty the band is the exact one",
             NOT_REPRODUCED: "Some bias is left",

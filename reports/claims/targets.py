@@ -12,6 +12,7 @@ from metrics.seeds import Estimate, mean_over_seeds, root_of_mean, widened
 from records.display import (
     format_name,
     format_number,
+    format_range,
     format_setting,
     format_settings,
     method_name,
@@ -138,18 +139,17 @@ def _tempering_differs(study: StudyResults) -> Verdict:
     apart = [(one, _from_tempered(study, one)) for one in fresh]
     if apart:
         parts.append(_differs("with fresh points in every mini-batch", [evidence for _, evidence in apart], rule))
-    numbers = [
-        f"{', '.join(_distance(one, *_from_target(one)) for one in within)} within a data set",
-        *([f"{', '.join(_distance(one, *evidence) for one, evidence in apart)} with fresh points"] if apart else []),
-    ]
-    expected = ", ".join(_distance(one, *_from_target(one)) for one in fresh)
-    beside = f". Beside the rule, fresh points against the posterior of the expected loss: {expected}" if fresh else ""
+    texts = [_distances([(one, *_from_target(one)) for one in within], "within a data set")]
+    if apart:
+        texts.append(_distances([(one, *evidence) for one, evidence in apart], "with fresh points"))
+        expected = _distances([(one, *_from_target(one)) for one in fresh], "with fresh points")
+        beside = f". Beside the rule, from the posterior of the expected loss: {expected}"
+    else:
+        beside = ""
     return judge_parts(
         parts,
         [*within, *fresh],
-        numbers="the sd over that of the tempered posterior, and the distance of the mean, are "
-        + "; ".join(numbers)
-        + beside,
+        numbers=f"distance of the mean from the tempered posterior: {'; '.join(texts)}{beside}",
         conclusions={
             REPRODUCED: "PBNN does not sample the tempered posterior",
             NOT_REPRODUCED: "PBNN samples the tempered posterior",
@@ -246,10 +246,12 @@ def _other_distances(study: StudyResults) -> list[Evidence]:
     ]
 
 
-def _distance(setting: Setting, width: Evidence, place: Evidence) -> str:
-    """``1.01 and 0.44 sd at n=200``"""
-    numbers = format_number(width.value.mean), format_number(place.value.mean, 2)
-    return f"{numbers[0]} and {numbers[1]} sd at {format_setting(setting, 'batch_size')}"
+def _distances(found: Sequence[tuple[Setting, Evidence, Evidence]], where: str) -> str:
+    """``0.064 sd (n=5) and 0.44 sd (n=200) with fresh points, sd 1.01 to 1.02 of it``"""
+    places = " and ".join(
+        f"{format_number(place.value.mean, 2)} sd ({format_setting(one, 'batch_size')})" for one, _, place in found
+    )
+    return f"{places} {where}, sd ratio {format_range(width.value.mean or 0.0 for _, width, _ in found)}"
 
 
 def _named(setting: Setting) -> str:

@@ -235,7 +235,8 @@ def _message(parts: Iterable[Sequence[Offer]], unit: str) -> str:
     if not cheapest:
         return ""
     ((method, won),) = cheapest.most_common(1)
-    where = f"{won} of the {entered[method]} targets that it ran on" if entered[method] > 1 else "one target"
+    of_all = "all" if won == entered[method] else f"{won} of the"
+    where = f"{of_all} {entered[method]} targets that it ran on" if entered[method] > 1 else "one target"
     return f"At w < N, {method_name(method)} needs the fewest {unit} for a right answer, on {where}"
 
 
