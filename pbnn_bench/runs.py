@@ -74,9 +74,7 @@ def compare(argv: Sequence[str], program: str) -> int:
         "by more than their error.",
     )
     for name in ("A", "B"):
-        parser.add_argument(
-            name, help="the folder of a run, or of a study; at a commit, COMMIT:FOLDER"
-        )
+        parser.add_argument(name, help="the folder of a run, or of a study; at a commit, COMMIT:FOLDER")
     names = list(vars(parser.parse_args(argv)).values())
     folders = [Path(name) for name in names]
     if not any((folder / "run.json").exists() for folder in folders) and any(map(_is_study, folders)):
