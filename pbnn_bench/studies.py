@@ -77,12 +77,13 @@ def study_pages(store: str) -> dict[str, str]:
     """Where MLflow shows the means of each tracked study, and the list of all; paths of its pages."""
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
 
     # MLflow begins with the pages of language models, whatever an experiment's kind, unless the address says otherwise.
     kind = "workflowType=machine_learning"
     try:
         found = [one for one in MlflowClient(store).search_experiments() if VIEW_TAG in one.tags]
-    except (MlflowException, OSError):
+    except (MlflowException, SQLAlchemyError):
         # Whatever is wrong with the store, the server says it.
         found = []
     pages = {one.name: f"experiments/{one.experiment_id}/runs?viewStateShareKey={MEANS}&{kind}" for one in found}
