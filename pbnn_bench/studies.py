@@ -10,6 +10,9 @@ from pathlib import Path
 from implementations.infrastructure.errors import SettingError, unknown
 from pbnn_bench import packages
 
+#: The saved view of a study's runs that is shown first, and the tag that has it (workflows.tracking.experiment).
+MEANS = "means"
+VIEW_TAG = f"mlflow.sharedViewState.{MEANS}"
 STUDIES = packages.folder() / "workflows" / "studies"
 
 
@@ -70,6 +73,23 @@ def report(argv: Sequence[str], program: str) -> int:
     return code
 
 
+def study_pages(store: str) -> dict[str, str]:
+    """Where MLflow shows the means of each tracked study, and the list of all; paths of its pages."""
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    # MLflow begins with the pages of language models, whatever an experiment's kind, unless the address says otherwise.
+    kind = "workflowType=machine_learning"
+    try:
+        found = [one for one in MlflowClient(store).search_experiments() if VIEW_TAG in one.tags]
+    except (MlflowException, SQLAlchemyError):
+        # Whatever is wrong with the store, the server says it.
+        found = []
+    pages = {one.name: f"experiments/{one.experiment_id}/runs?viewStateShareKey={MEANS}&{kind}" for one in found}
+    return dict(sorted(pages.items())) | {"all": f"experiments?{kind}"}
+
+
 def ui(argv: Sequence[str], program: str) -> int:
     parser = argparse.ArgumentParser(
         prog=program,
@@ -87,14 +107,11 @@ def ui(argv: Sequence[str], program: str) -> int:
         raise SettingError(
             f"no runs are tracked yet: {database} does not exist; run a study first: pbnn-bench run smoke"
         )
-    # MLflow begins with the pages of language models, whatever an experiment's kind, unless the address says otherwise.
-    address = f"http://127.0.0.1:{arguments.port}/#/experiments?workflowType=machine_learning"
-    print(
-        f"open {address}",
-        "choose a study, then 'Means over seeds' in the menu Views; Ctrl-C ends it",
-        sep="\n",
-        flush=True,
-    )
+    pages = study_pages(uri or f"sqlite:///{database}")
+    width = max(map(len, pages))
+    print("open one of these in a browser; Ctrl-C ends the server", flush=True)
+    for name, page in pages.items():
+        print(f"  {name:{width}}  http://127.0.0.1:{arguments.port}/#/{page}", flush=True)
     # The address goes by the environment: a database's password is not shown.
     environment = _environment() | {
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",

@@ -125,12 +125,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     with (
         tempfile.TemporaryDirectory() as scratch,
         serving(store, Path(scratch)) as address,
-        opened_browser(1600, 900) as browser,
+        opened_browser(1400, 900) as browser,
     ):
         open_view(browser, address, experiment)
         time.sleep(2)
         browser.screenshot(arguments.out / "mlflow-runs.png")
-        browser.resize(1600, 1200)
+        browser.resize(1400, 1200)
         open_comparison(browser, address, experiment, [run.info.run_id for run in runs])
         browser.wait_for_text("Run details", "acceptance_rate", seconds=90)
         # What is left are the methods and their numbers, with the seconds, which are the last of them.

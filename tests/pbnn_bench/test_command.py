@@ -12,6 +12,7 @@ from implementations.methods import METHODS
 from implementations.tasks import TASKS
 from pbnn_bench import studies
 from pbnn_bench.command import COMMANDS, main
+from workflows.tracking.experiment import experiment_of
 
 
 def printed(capsys, *words: str) -> str:
@@ -184,6 +185,20 @@ def test_ui_without_tracked_runs_says_to_run_a_study(tmp_path, capsys, monkeypat
     assert "run a study first" in refused(capsys, "ui")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://example.org")
     assert "open that address" in printed(capsys, "ui")
+
+
+def test_ui_leads_to_the_means_of_each_tracked_study_on_the_pages_for_training(tmp_path):
+    from mlflow import MlflowClient
+
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    client = MlflowClient(store)
+    experiment = experiment_of(client, store, "small", tmp_path / "mlflow-artifacts")
+    client.create_experiment("of somebody else")
+    pages = studies.study_pages(store)
+    assert list(pages) == ["small", "all"]
+    assert pages["small"] == f"experiments/{experiment}/runs?viewStateShareKey=means&workflowType=machine_learning"
+    (tmp_path / "damaged.db").write_text("no database")
+    assert list(studies.study_pages(f"sqlite:///{tmp_path}/damaged.db")) == ["all"]
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
