@@ -4,7 +4,7 @@
     python -m workflows.readme
 
 The second line renews what the README shows of it; ``make publish`` does both. After a change of templates, figures or
-judging, ``--again`` renders a published report from its own summary, without the runs.
+judging, ``reports.again`` renders published reports without their runs.
 """
 
 import argparse
@@ -12,12 +12,10 @@ import json
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from records.checksums import check_list, list_of
-from records.study import StudyResults
 from records.summary import is_complete, read_rows, report_failures
 from reports.benchmarks import SECTION
 from reports.style import PHONE
@@ -31,7 +29,7 @@ USAGE = "usage.log"
 #: Figures that pages of the documentation show, beside the first one of every study.
 DOCUMENTED = {"paper": ("figure1_linear", "figure3_reliability", "targets", "bias_evaluations")}
 #: Every clone carries it, so it stays small.
-MAX_BYTES = 8 * 2**20
+MAX_BYTES = 10 * 2**20
 
 
 def publish(results: Path, out: Path) -> int:
@@ -80,41 +78,14 @@ def publish(results: Path, out: Path) -> int:
     return num_bytes
 
 
-def rendered_again(published: Path, scratch: Path) -> Path:
-    """A folder in ``scratch`` with a published report, rendered by the present code from its own summary.
-
-    Some figures need the files of runs, which are not published. Where one would be lost, that is a ValueError.
-    """
-    from reports.contents import contents_of
-    from reports.render import render
-
-    folder = scratch / published.name
-    shutil.copytree(published, folder)
-    head = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
-    study, before = StudyResults.load(folder, head["description"]), _drawn(folder)
-    contents = contents_of(study.name)
-    render(study, folder, contents.figures, contents.claims)
-    lost = [name for name in before if name not in _drawn(folder) and name in {one.name for one in contents.figures}]
-    if lost:
-        raise ValueError(
-            f"without the runs of {study.name} there are no figures {', '.join(lost)}; run the study and publish it"
-        )
-    return folder
-
-
-def _drawn(folder: Path) -> list[str]:
-    """The names of a report's figures of its study."""
-    return [one["name"] for one in _figures(folder)]
-
-
-def _figures(folder: Path) -> list[dict[str, str]]:
+def drawn_figures(folder: Path) -> list[dict[str, str]]:
     figures = json.loads((folder / "figures.json").read_text(encoding="utf-8"))["figures"]
     return [one for one in figures if not one["absent"] and not one["failure"] and one["section"] != SECTION]
 
 
 def first_figure(folder: Path) -> tuple[str, str] | None:
     """Name and title of the figure that a report begins with; None where nothing of the study was drawn."""
-    return next(((one["name"], one["title"]) for one in _figures(folder)), None)
+    return next(((one["name"], one["title"]) for one in drawn_figures(folder)), None)
 
 
 def without_run_pages(html: str) -> str:
@@ -127,20 +98,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--study", required=True, help="name of the study")
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of all studies' results")
     parser.add_argument("--out", type=Path, default=PUBLISHED, help="folder of all published reports")
-    parser.add_argument(
-        "--again",
-        action="store_true",
-        help="render a published report again from its own summary",
-    )
     arguments = parser.parse_args(argv)
     out = arguments.out / arguments.study
     try:
-        with tempfile.TemporaryDirectory() as scratch:
-            source = rendered_again(out, Path(scratch)) if arguments.again else arguments.results / arguments.study
-            num_bytes = publish(source, out)
-    except FileNotFoundError as error:
-        print(f"{error.filename} is missing: no report of {arguments.study} has been published", file=sys.stderr)
-        return 1
+        num_bytes = publish(arguments.results / arguments.study, out)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1

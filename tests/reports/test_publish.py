@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from records.summary import is_complete, read_rows, report_failures
+from reports import again
 from reports.claims import CLAIMS
 from reports.figures import FIGURES
 from reports.publish import DOCUMENTED, MAX_BYTES, PUBLISHED, first_figure, main, publish
@@ -127,7 +128,7 @@ def test_a_published_report_is_rendered_again_from_its_own_summary(tmp_path):
     """By the present code, with the verdicts, findings and times that it has."""
     shutil.copytree(PUBLISHED / "layers", tmp_path / "published" / "layers")
     (tmp_path / "published" / "layers" / "report.html").write_text("<p>by old templates</p>")
-    assert main(["--study", "layers", "--out", str(tmp_path / "published"), "--again"]) == 0
+    assert again.main(["--study", "layers", "--out", str(tmp_path / "published")]) == 0
     rendered, kept = (
         json.loads((folder / "layers" / "claims.json").read_text()) for folder in (tmp_path / "published", PUBLISHED)
     )
@@ -142,14 +143,14 @@ def test_a_published_report_is_rendered_again_from_its_own_summary(tmp_path):
 def test_a_report_whose_figures_need_the_runs_is_not_rendered_without_them(tmp_path, monkeypatch, capsys):
     shutil.copytree(PUBLISHED / "layers", tmp_path / "layers")
     write_figures(tmp_path / "layers", figure1_linear=None)
-    monkeypatch.setattr("reports.contents.contents_of", lambda _: Contents((), FIGURES[:1], ()))
+    monkeypatch.setattr("reports.again.contents_of", lambda _: Contents((), FIGURES[:1], ()))
     monkeypatch.setattr("reports.render.contents_of", lambda _: Contents((), FIGURES[:1], ()))
     before = (tmp_path / "layers" / "report.html").read_bytes()
-    assert main(["--study", "layers", "--out", str(tmp_path), "--again"]) == 1
+    assert again.main(["--study", "layers", "--out", str(tmp_path)]) == 1
     assert "no figures figure1_linear; run the study" in capsys.readouterr().err
     assert (tmp_path / "layers" / "report.html").read_bytes() == before
 
 
 def test_a_report_that_was_never_published_cannot_be_rendered_again(tmp_path, capsys):
-    assert main(["--study", "small", "--out", str(tmp_path), "--again"]) == 1
+    assert again.main(["--study", "small", "--out", str(tmp_path)]) == 1
     assert "no report of small has been published" in capsys.readouterr().err
