@@ -22,7 +22,7 @@ from implementations.methods import METHODS, outside, resolve
 from implementations.sampling import sample
 from implementations.tasks.problem import Problem
 from implementations.torch_backend import chain as torch_chain
-from tests.implementations.chains import moments
+from tests.implementations.chains import LENGTH, moments
 
 #: A method that the suite does not have.
 PLUGIN = Path(__file__).parents[1] / "plugins" / "barker.py"
@@ -303,9 +303,7 @@ def test_long_torch_runs_of_one_form_compile_once_and_short_ones_stay_eager(prob
     ],
 )
 def test_exact_cards_have_the_moments_of_their_target(problem, name, backend):
-    found = moments(
-        home(problem, name), name, backend, **{"chains": 128, "num_steps": 1000, "num_warmup": 300, "thin": 10}
-    )
+    found = moments(home(problem, name), name, backend, **LENGTH[backend])
     assert abs(found.sd_ratio - 1) < 4 * found.sd_ratio_error < 0.1
     assert found.mean_error < 4 * found.mean_error_error
 

@@ -20,8 +20,8 @@ from implementations.sampling import sample as sample_in_memory
 from implementations.tasks.anchor import distance_from_mode, find_anchor
 from implementations.tasks.problem import Problem
 from metrics.decisions import balance
-from tests.implementations.chains import BACKENDS, at_once, moments, sample
-from tests.implementations.test_targets import MANY, NUM_ERRORS, fixed_point, gradient_noise, whitened_covariance
+from tests.implementations.chains import BACKENDS, LENGTH, at_once, moments, sample
+from tests.implementations.test_targets import NUM_ERRORS, QUADRUPLE, fixed_point, gradient_noise, whitened_covariance
 
 both = pytest.mark.parametrize("backend", BACKENDS)
 orders = pytest.mark.parametrize("order", proxies.ORDERS)
@@ -190,7 +190,7 @@ LINEAR = {"batch_size": 10, "num_batches": 2}
 def test_the_closed_form_is_found(problem, backend, method, given):
     """Quadratic losses: the second order has no noise, and the first order has some."""
     settings = {name: value for name, value in (LINEAR | given).items() if name in METHODS[method].settings}
-    found = moments(problem("linear"), method, backend, **MANY, **settings)
+    found = moments(problem("linear"), method, backend, **LENGTH[backend], **settings)
     allowed = 0.02 if given.get("proxy") == "first" else 0.0
     assert abs(found.sd_ratio - 1) < NUM_ERRORS * found.sd_ratio_error + allowed
     assert found.mean_error < NUM_ERRORS * found.mean_error_error + allowed
@@ -201,7 +201,7 @@ def two_class_moments(method: str, backend: str, **given) -> tuple[np.ndarray, n
     """Mean and covariance of the log odds' intercept and slope, whitened by the exact ones, the errors of the
     covariance's entries, and the mean of the variance of delta."""
     two_classes = known_problem("two_classes")
-    settings = resolve(method, MANY | given, two_classes)
+    settings = resolve(method, LENGTH[backend] | given, two_classes)
     mean, covariance = log_odds_posterior(two_classes, settings.target_weight(two_classes.num_points))
     found = sample_in_memory(two_classes, method, settings, backend, is_audited=False)
     assert found.status == "ok"
@@ -242,7 +242,7 @@ def test_the_posterior_of_a_softmax_is_found_from_a_part_of_the_data(backend, me
 def test_laplace_draws_are_those_of_the_gaussian_and_not_of_the_posterior(backend):
     """At w = 15 the posterior of the log odds is skewed: the mode is off its mean, and every draw is independent."""
     two_classes = known_problem("two_classes")
-    given = MANY | {"weight": 15.0, "num_warmup": 10, "thin": 1}
+    given = LENGTH[backend] | {"weight": 15.0, "num_warmup": 10, "thin": 1}
     found = sample_in_memory(two_classes, "laplace", given, backend)
     draws = found.draws.positions.reshape(-1, 4).astype(float)
     anchor = anchor_at(two_classes, 15.0)
@@ -272,10 +272,10 @@ def test_sgld_with_control_variates_has_the_variance_of_its_discrete_chain(
     drift = (1 - step_size) * np.eye(2)
     operator = np.kron(drift, drift) + step_size**2 * multiplicative
     expected = fixed_point(operator, 2 * step_size * np.eye(2))
-    draws, _ = sample(problem("linear"), "sgld_cv", backend, **MANY | {"chains": 512}, **given)
+    draws, _ = sample(problem("linear"), "sgld_cv", backend, **QUADRUPLE[backend], **given)
     covariance, error = whitened_covariance(problem("linear"), draws, number)
     np.testing.assert_array_less(abs(covariance - expected), NUM_ERRORS * error)
-    draws, _ = sample(problem("linear"), "sgld_cv", backend, **MANY | {"chains": 512}, **given, proxy="second")
+    draws, _ = sample(problem("linear"), "sgld_cv", backend, **QUADRUPLE[backend], **given, proxy="second")
     covariance, error = whitened_covariance(problem("linear"), draws, number)
     np.testing.assert_array_less(abs(covariance - np.eye(2) / (1 - step_size / 2)), NUM_ERRORS * error)
 

@@ -21,7 +21,7 @@ from implementations.schedule import draw_steps, step_sizes
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.weighing import Losses
 from metrics import decisions
-from tests.implementations.chains import BACKENDS, at_once, moments, sample
+from tests.implementations.chains import BACKENDS, LENGTH, MANY, at_once, moments, sample
 from tests.implementations.test_targets import gradient_noise
 
 both = pytest.mark.parametrize("backend", BACKENDS)
@@ -36,10 +36,8 @@ libraries = pytest.mark.parametrize(
     ids=["numpy", "jax", "torch"],
 )
 
-MANY = {"chains": 128, "num_steps": 1000, "num_warmup": 300, "thin": 10}
-#: torch's loops run eagerly: fewer steps.
-FEW = {"chains": 256, "num_steps": 150, "num_warmup": 50, "thin": 10}
-LENGTH = {"jax-cpu": MANY, "torch-cpu": FEW}
+#: Where chains share a loop that runs as long as one of them asks for data, a step costs the more the more chains.
+SHARED = LENGTH | {"torch-cpu": {"chains": 256, "num_steps": 150, "num_warmup": 50, "thin": 10}}
 #: Deviations beyond this many Monte Carlo errors fail; the seeds are fixed.
 NUM_ERRORS = 4
 
@@ -93,9 +91,9 @@ def test_barker_penalty_and_exact_metropolis_agree_where_the_noise_is_gaussian(p
     """Thirty points a look of a hundred: the noise is close to Gaussian, its variance well known."""
     of_points = {"batch_size": 30, "num_batches": 1, "variance": "points", "weight": "data", "step_size": 0.1}
     runs = {
-        "barker_test": LENGTH[backend] | {"batch_size": 30, "step_size": 0.3},
-        "pbnn": MANY | of_points,
-        "full_mh": MANY,
+        "barker_test": SHARED[backend] | {"batch_size": 30, "step_size": 0.3},
+        "pbnn": LENGTH[backend] | of_points,
+        "full_mh": LENGTH[backend],
     }
     found = {name: moments(problem("linear"), name, backend, **given) for name, given in runs.items()}
     for name, one in found.items():
@@ -219,7 +217,7 @@ def test_a_thermostat_that_forgets_the_square_is_seen(problem, monkeypatch, comp
 
 @both
 def test_the_bias_of_austerity_falls_with_epsilon(problem, backend):
-    given = LENGTH[backend] | {"batch_size": 10}
+    given = SHARED[backend] | {"batch_size": 10}
     loose, strict = (
         moments(problem("linear"), "austerity", backend, **given, epsilon=epsilon) for epsilon in (0.2, 1e-4)
     )
@@ -425,7 +423,7 @@ def test_a_confidence_sampler_that_takes_the_error_of_the_mean_for_the_spread_is
 @both
 def test_pseudo_marginal_finds_the_target_where_its_estimate_is_good(problem, backend):
     """Fifty points of a hundred, and a target whose loss has a noise of variance 0.2."""
-    given = MANY | {"batch_size": 10, "num_batches": 5, "step_size": 0.3, "weight": 5}
+    given = LENGTH[backend] | {"batch_size": 10, "num_batches": 5, "step_size": 0.3, "weight": 5}
     found = moments(problem("linear"), "pseudo_marginal", backend, **given)
     assert abs(found.sd_ratio - 1) < 0.01 + NUM_ERRORS * found.sd_ratio_error
     assert found.mean_error < 0.02 + NUM_ERRORS * found.mean_error_error
