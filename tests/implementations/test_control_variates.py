@@ -20,10 +20,11 @@ from implementations.sampling import sample as sample_in_memory
 from implementations.tasks.anchor import distance_from_mode, find_anchor
 from implementations.tasks.problem import Problem
 from metrics.decisions import balance
-from tests.implementations.chains import BACKENDS, LENGTH, at_once, moments, sample
+from tests.implementations.chains import BACKENDS, LENGTH, LONG_CHAINS, at_once, moments, sample
 from tests.implementations.test_targets import NUM_ERRORS, QUADRUPLE, fixed_point, gradient_noise, whitened_covariance
 
 both = pytest.mark.parametrize("backend", BACKENDS)
+both_long = pytest.mark.parametrize("backend", LONG_CHAINS)
 orders = pytest.mark.parametrize("order", proxies.ORDERS)
 #: By jax, one program for all moves of a model.
 jax_remainders, jax_residuals = (at_once(f, static_argnums=(2, 3)) for f in (proxies.remainders, proxies.residuals))
@@ -170,7 +171,7 @@ def test_a_loss_far_out_is_large_and_finite(problem, order):
 LINEAR = {"batch_size": 10, "num_batches": 2}
 
 
-@both
+@both_long
 @pytest.mark.parametrize(
     ("method", "given"),
     [
@@ -213,7 +214,7 @@ def two_class_moments(method: str, backend: str, **given) -> tuple[np.ndarray, n
     return shifts.mean(axis=0), by_chain.mean(axis=0), errors, float(found.draws.variance.mean())
 
 
-@both
+@both_long
 @pytest.mark.parametrize(
     ("method", "given"),
     [
@@ -260,7 +261,7 @@ def test_laplace_draws_are_those_of_the_gaussian_and_not_of_the_posterior(backen
     assert 0.3 < accepted < 0.99
 
 
-@both
+@both_long
 @pytest.mark.parametrize(("batch_size", "step_size", "weight"), [(2, 0.02, "data"), (5, 0.3, 20)])
 def test_sgld_with_control_variates_has_the_variance_of_its_discrete_chain(
     problem, backend, batch_size, step_size, weight

@@ -21,10 +21,11 @@ from implementations.schedule import draw_steps, step_sizes
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.weighing import Losses
 from metrics import decisions
-from tests.implementations.chains import BACKENDS, LENGTH, MANY, at_once, moments, sample
+from tests.implementations.chains import BACKENDS, LENGTH, LONG_CHAINS, MANY, at_once, moments, sample
 from tests.implementations.test_targets import gradient_noise
 
 both = pytest.mark.parametrize("backend", BACKENDS)
+both_long = pytest.mark.parametrize("backend", LONG_CHAINS)
 #: A function of arrays as each library runs it, given arrays of NumPy.
 libraries = pytest.mark.parametrize(
     "within",
@@ -86,7 +87,7 @@ def test_the_barker_test_makes_up_for_gaussian_noise(within, variance):
     np.testing.assert_allclose(np.exp(np.asarray(log_accept)) @ share, 1 / (1 + np.exp(true)), atol=1e-4)
 
 
-@both
+@both_long
 def test_barker_penalty_and_exact_metropolis_agree_where_the_noise_is_gaussian(problem, backend):
     """Thirty points a look of a hundred: the noise is close to Gaussian, its variance well known."""
     of_points = {"batch_size": 30, "num_batches": 1, "variance": "points", "weight": "data", "step_size": 0.1}
@@ -123,7 +124,7 @@ def test_delayed_acceptance_keeps_detailed_balance_to_rounding(problem, backend)
     assert abs(found.residual) < 1e-3
 
 
-@both
+@both_long
 def test_delayed_acceptance_stays_in_the_exact_posterior_where_its_second_stage_decides(logistic, backend):
     """A first-order proxy knows the slope at the mode and no curvature: the data have to say the rest."""
     run, mean, variance = run_in_posterior(logistic, "delayed_acceptance", backend, proxy="first", step_size=0.1)
@@ -178,7 +179,7 @@ def temperature_and_variance(problem, backend, **given):
 THERMOSTAT = {"batch_size": 10, "step_size": 0.01, "friction": 0.1}
 
 
-@both
+@both_long
 def test_the_thermostat_keeps_its_temperature_and_the_variance_that_follows(problem, backend):
     (temperature, error), (variance, variance_error) = temperature_and_variance(
         problem("linear"), backend, **THERMOSTAT
@@ -215,7 +216,7 @@ def test_a_thermostat_that_forgets_the_square_is_seen(problem, monkeypatch, comp
 # Austerity
 
 
-@both
+@both_long
 def test_the_bias_of_austerity_falls_with_epsilon(problem, backend):
     given = SHARED[backend] | {"batch_size": 10}
     loose, strict = (
@@ -395,7 +396,7 @@ def test_the_bias_of_the_confidence_sampler_falls_with_delta(problem):
     assert is_wrong[0].mean() > 0.02 and not is_wrong[1].any()
 
 
-@both
+@both_long
 def test_the_confidence_sampler_stays_in_the_exact_posterior(logistic, backend):
     """Without a proxy, so that few points would not do: it asks for as many as it takes."""
     run, mean, variance = run_in_posterior(logistic, "confidence", backend, proxy="none", delta=0.05)
@@ -420,7 +421,7 @@ def test_a_confidence_sampler_that_takes_the_error_of_the_mean_for_the_spread_is
 # Pseudo-marginal
 
 
-@both
+@both_long
 def test_pseudo_marginal_finds_the_target_where_its_estimate_is_good(problem, backend):
     """Fifty points of a hundred, and a target whose loss has a noise of variance 0.2."""
     given = LENGTH[backend] | {"batch_size": 10, "num_batches": 5, "step_size": 0.3, "weight": 5}
@@ -445,10 +446,8 @@ def test_the_balance_of_pseudo_marginal_sees_how_far_its_target_is_perturbed(pro
 # Cycles
 
 
-@pytest.mark.parametrize(
-    ("method", "backend", "step_size"),
-    [("sgld", "jax-cpu", 0.3), ("sgld", "torch-cpu", 0.3), ("sghmc", "jax-cpu", 0.1), ("sghmc", "torch-cpu", 0.1)],
-)
+@both_long
+@pytest.mark.parametrize(("method", "step_size"), [("sgld", 0.3), ("sghmc", 0.1)])
 def test_draws_of_a_cyclic_method_are_those_of_small_steps(problem, method, backend, step_size):
     """A large first step would bias it; late in a cycle the bias is that of the small steps there."""
     given = MANY | {"num_steps": 1700, "weight": "data", "batch_size": 20, "step_size": step_size}

@@ -10,9 +10,10 @@ from implementations.methods import resolve
 from implementations.sampling import sample as sample_in_memory
 from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.geometry import preconditioner_factor
-from tests.implementations.chains import BACKENDS, LENGTH, MANY, moments, sample
+from tests.implementations.chains import BACKENDS, LENGTH, LONG_CHAINS, MANY, moments, sample
 
 both = pytest.mark.parametrize("backend", BACKENDS)
+both_long = pytest.mark.parametrize("backend", LONG_CHAINS)
 
 #: For covariances entry by entry.
 QUADRUPLE = {backend: length | {"chains": 4 * length["chains"]} for backend, length in LENGTH.items()}
@@ -21,7 +22,7 @@ QUADRUPLE = {backend: length | {"chains": 4 * length["chains"]} for backend, len
 NUM_ERRORS = 4
 
 
-@both
+@both_long
 @pytest.mark.parametrize(("method", "given"), [("full_mh", {}), ("mala", {}), ("tempered", {"batch_size": 5})])
 def test_exact_methods_find_the_closed_form(problem, backend, method, given):
     """Of 21 parameters; the contract suite has the two of ``linear``."""
@@ -32,7 +33,7 @@ def test_exact_methods_find_the_closed_form(problem, backend, method, given):
     assert found.sd_ratio_error < (0.01 if backend == "jax-cpu" else 0.02)
 
 
-@both
+@both_long
 @pytest.mark.parametrize(
     ("task", "given"),
     [
@@ -47,7 +48,7 @@ def test_the_penalty_finds_the_target_at_a_moderate_step(problem, backend, task,
     assert found.sd_ratio_error < 0.01
 
 
-@both
+@both_long
 @pytest.mark.parametrize(
     ("task", "given"),
     [
@@ -102,7 +103,7 @@ def whitened_covariance(problem, draws, weight):
     return by_chain.mean(axis=0), by_chain.std(axis=0, ddof=1) / np.sqrt(len(draws))
 
 
-@both
+@both_long
 @pytest.mark.parametrize("step_size", [0.1, 0.6])
 def test_ula_has_the_variance_of_its_discrete_chain(problem, backend, step_size):
     """z' = (1 - eta) z + sqrt(2 eta) e in whitened coordinates, so var z = 1 / (1 - eta / 2)."""
@@ -160,7 +161,7 @@ def sghmc_covariance(problem, weight, batch_size, step_size, friction):
     return fixed_point(np.kron(drift, drift) + step_size**2 * noise, source)[:2, :2]
 
 
-@both
+@both_long
 @pytest.mark.parametrize(
     ("batch_size", "step_size", "friction", "weight"),
     [(5, 0.3, 0.5, "batch"), (2, 0.005, 0.1, "data"), (20, 0.05, 0.1, 20), (5, 0.3, 1.0, "batch")],
@@ -181,13 +182,16 @@ def test_sghmc_has_the_variance_of_its_discrete_chain(problem, backend, batch_si
     assert np.trace(expected) / 2 > 1 + 5 * error.max()
 
 
+SGLD = ((5, 0.3, "batch"), (2, 0.02, "data"), (20, 0.5, 20))
+
+
 @pytest.mark.parametrize(
     ("method", "backend", "batch_size", "step_size", "weight"),
     [
-        *(("sgld", backend, *given) for backend in BACKENDS for given in ((5, 0.3, "batch"), (2, 0.02, "data"))),
-        *(("sgld", backend, 20, 0.5, 20) for backend in BACKENDS),
+        *(("sgld", "jax-cpu", *given) for given in SGLD),
+        *(pytest.param("sgld", "torch-cpu", *given, marks=pytest.mark.slow) for given in SGLD),
         # A Python loop, so only once, and for fewer steps.
-        ("posteriors_sgld", "torch-cpu", 20, 0.5, 20),
+        pytest.param("posteriors_sgld", "torch-cpu", 20, 0.5, 20, marks=pytest.mark.slow),
     ],
 )
 def test_sgld_has_the_variance_of_its_discrete_chain(problem, method, backend, batch_size, step_size, weight):
@@ -202,7 +206,7 @@ def test_sgld_has_the_variance_of_its_discrete_chain(problem, method, backend, b
     assert np.trace(expected) / 2 - 1 / (1 - step_size / 2) > 5 * error.max()
 
 
-@both
+@both_long
 def test_a_decaying_step_takes_the_bias_of_sgld_away(problem, backend):
     given = {"batch_size": 2, "weight": "data", "step_size": 0.2}
     constant = moments(problem("linear"), "sgld", backend, **LENGTH[backend], **given)
