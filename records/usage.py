@@ -112,13 +112,11 @@ def budget(usages: Sequence[Usage]) -> dict[str, float]:
     for usage in usages:
         phases: Mapping[str, float] = usage["phases"]
         rest = REST.get(usage["step"], str(usage["step"]))
+        # Of a run that was killed and went on, what the killed process did is in its phases too.
+        parts = [*phases.items(), (rest, max(0.0, usage["cpu_s"] - sum(phases.values())))]
         of_children = OF_CHILDREN.get(usage["step"], rest)
-        parts: list[tuple[str | None, float]] = [
-            *phases.items(),
-            # Of a run that was killed and went on, what the killed process did is in its phases too.
-            (rest, max(0.0, usage["cpu_s"] - sum(phases.values()))),
-            *([(of_children, usage["children_s"])] if of_children and usage["children_s"] else []),
-        ]
+        if of_children and usage["children_s"]:
+            parts.append((of_children, usage["children_s"]))
         for kind, more in parts:
             seconds[kind] = seconds.get(kind, 0.0) + more
     return dict(sorted(seconds.items(), key=lambda item: -item[1]))

@@ -61,15 +61,18 @@ class Loop:
         self.audit: Callable[..., Any] = jax.jit(self._audit, compiler_options=options)
         self.balance: Callable[..., Any] = jax.jit(self._balance, compiler_options=options)
         self.compiled: Any = None
+        self._block_steps: int | None = None
 
     def random(self, key: Array) -> JaxRandom:
         return JaxRandom(key, self.form.model.num_points, self.form.dtype)
 
     def block_steps(self, values: Values) -> int:
-        """Steps whose random numbers are drawn together."""
-        shape = (1, self.form.chains)
-        one = jax.eval_shape(lambda key: self.kernel.noise(self.random(key), shape, values), jax.random.key(0))
-        return block_steps([leaf.shape for leaf in jax.tree.leaves(one)])
+        """Steps whose random numbers are drawn together, which follow from the form."""
+        if self._block_steps is None:
+            shape = (1, self.form.chains)
+            one = jax.eval_shape(lambda key: self.kernel.noise(self.random(key), shape, values), jax.random.key(0))
+            self._block_steps = block_steps([leaf.shape for leaf in jax.tree.leaves(one)])
+        return self._block_steps
 
     def chunk(self, *arguments: Any) -> Any:
         """Run a chunk, which the first call compiles."""

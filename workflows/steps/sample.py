@@ -2,6 +2,7 @@
 
 import argparse
 import functools
+import gc
 import io
 import json
 import os
@@ -102,8 +103,7 @@ def make(planned: Planned, folder: Path, backend: str, problem_of: Callable[[int
         try:
             with logged(folder / "log.txt"), held(folder):
                 with meter.clock("imports"):
-                    use_one_thread(backend)
-                    import_library(backend)
+                    _import_once(backend)
                 record = outcome(planned, folder, backend, job)
                 for phase, seconds in phases_of(record, is_tuned_apart=planned.tuned is not None).items():
                     meter.add(phase, seconds)
@@ -113,6 +113,14 @@ def make(planned: Planned, folder: Path, backend: str, problem_of: Callable[[int
     outcome_of = f"{record['status']}: {folder}" + (f": {record['reason']}" if record["reason"] else "")
     print(outcome_of, file=sys.stderr, flush=True)
     return True
+
+
+@functools.cache
+def _import_once(backend: str) -> None:
+    use_one_thread(backend)
+    import_library(backend)
+    # What libraries are made of is never garbage: looking through it before each run would take a tenth of a second.
+    gc.freeze()
 
 
 def phases_of(record: Record, is_tuned_apart: bool) -> dict[str, float]:
