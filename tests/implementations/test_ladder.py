@@ -212,6 +212,20 @@ def test_a_step_that_widens_the_target_is_not_chosen(problem, small_budget, monk
     assert chosen["temperature"] - 2 * chosen["temperature_error"] <= 1.1
 
 
+@pytest.mark.parametrize("method", ["csgld", "csghmc"])
+def test_a_cycle_is_judged_by_all_that_a_run_keeps_of_it(problem, monkeypatch, method):
+    """Not by the smallest steps of its end alone, which would let a first step through that is far too large."""
+    linear = problem("linear")
+    monkeypatch.setattr(ladder, "NUM_DRAWS", 100)
+    settings = resolve(method, GIVEN | {"batch_size": 10, "step_size": 0.1, "explored": 0.2}, linear)
+    pilot, judged = Pilot(linear, METHODS[method], settings, "torch-cpu", 0), []
+    monkeypatch.setattr(ladder, "slowest", lambda traces, variances: judged.append(traces.shape[1]) or 0.25)
+    rung = pilot._rung(0.1, 1000)
+    # Of 100 draws the run drops the first fifth; each kept one, of 10 steps and 4 chains, counts for a quarter.
+    assert judged == [80]
+    assert rung.draws_per_step == pytest.approx(4 * 0.25 * 80 / 1000)
+
+
 @pytest.mark.parametrize(("best", "expected"), [(40.0, 32.0), (1 / 40, 1 / 32), (1.0, 1.0)])
 def test_the_ladder_goes_on_where_the_best_is_at_its_end(problem, small_budget, monkeypatch, best, expected):
     """The most effective step is 40 times the default, or a fortieth of it: neither is among the first seven."""
@@ -233,8 +247,8 @@ def test_a_step_that_carries_chains_away_from_the_starts_of_a_run_is_not_taken(p
     right, default = Pilot._run, METHODS["sgld"].settings["step_size"].default_for(2)
 
     def run(self, step_size, num_steps, spread=1.0):
-        draws, acceptance = right(self, step_size, num_steps, spread)
-        return (draws * np.nan if spread > 2 and step_size > default else draws), acceptance
+        draws, *others = right(self, step_size, num_steps, spread)
+        return (draws * np.nan if spread > 2 and step_size > default else draws), *others
 
     free = climbed(problem("linear"), "sgld", batch_size=10)
     monkeypatch.setattr(Pilot, "_run", run)
@@ -247,10 +261,10 @@ def test_a_step_that_moves_no_chain_away_from_the_starts_of_a_run_is_not_taken(p
     right, default = Pilot._run, METHODS["pbnn"].settings["step_size"].default_for(2)
 
     def run(self, step_size, num_steps, spread=1.0):
-        draws, acceptance = right(self, step_size, num_steps, spread)
+        draws, *others = right(self, step_size, num_steps, spread)
         if spread > 1 and step_size > default / 4:
             draws[1] = draws[1, :1]
-        return draws, acceptance
+        return draws, *others
 
     free = climbed(problem("linear"), "pbnn", batch_size=5)
     monkeypatch.setattr(Pilot, "_run", run)
