@@ -154,9 +154,9 @@ class Rung:
         return values | ({} if self.bias is None else {**self.bias._asdict(), "num_steps": self.num_steps})
 
 
-def budget_of(problem: Problem, chains: int) -> int:
+def budget_of(num_points: int, chains: int) -> int:
     """Evaluations that tuning may take, the same for every method on a problem."""
-    return max(LEAST_BUDGET, NUM_PASSES * problem.num_points * chains)
+    return max(LEAST_BUDGET, NUM_PASSES * num_points * chains)
 
 
 def climb(
@@ -169,7 +169,7 @@ def climb(
     budget: int | None = None,
 ) -> Tuned:
     """The best step of the ladder: by the temperature, or by what is known of the target. Raises Skipped."""
-    own_seed, budget = pilot_seed(seed), budget or budget_of(problem, settings.chains)
+    own_seed, budget = pilot_seed(seed), budget or budget_of(problem.num_points, settings.chains)
     default = card.settings["step_size"].default_for(problem.num_parameters)
     pilot = Pilot(problem, card, replace(settings, step_size=default), backend, own_seed, known)
     of_ladder = budget if known is None else int(SHARE_OF_LADDER * budget)

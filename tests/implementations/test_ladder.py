@@ -193,7 +193,7 @@ class TestWhereTheRightPredictionsAreKnown:
 )
 def test_every_method_has_the_same_budget_and_keeps_it(problem, small_budget, method, given):
     found = climbed(problem("linear"), method, **given)
-    assert budget_of(problem("linear"), 4) == BUDGET == found.budget
+    assert budget_of(problem("linear").num_points, 4) == BUDGET == found.budget
     assert 0.4 * BUDGET < found.num_likelihoods + found.num_gradients <= BUDGET
     steps = [rung["step_size"] for rung in found.rungs]
     default = METHODS[method].settings["step_size"].default_for(2)
