@@ -344,14 +344,15 @@ def test_lazy_uniforms_are_uniform_independent_and_the_same_in_every_library():
     np.testing.assert_array_equal(found, first)
 
 
-def run_in_posterior(logistic, method, backend, **given):
+def run_in_posterior(logistic, method, backend, is_audited=None, **given):
     """Chains that begin in the gold standard; how far their last means and variances are from its, in their errors."""
     tall, draws = logistic
     length = {"chains": 400, "num_steps": 120, "num_warmup": 0, "thin": 40}
     if backend == "torch-cpu":
         length |= {"num_steps": 40, "thin": 20}
     start = draws[:: len(draws) // 400][:400]
-    run = sample_in_memory(tall, method, length | given, backend, start=start, is_audited=method in ("tunamh", "mh_ss"))
+    is_audited = method in ("tunamh", "mh_ss") if is_audited is None else is_audited
+    run = sample_in_memory(tall, method, length | given, backend, start=start, is_audited=is_audited)
     assert run.status == "ok"
     whitened = (run.draws.positions[:, -1] - draws.mean(axis=0)) / draws.std(axis=0)
     error = np.sqrt(1 / 400 + 1 / len(draws))
@@ -375,6 +376,19 @@ def test_methods_with_bounds_stay_in_the_exact_posterior(logistic, backend, meth
     assert points.mean() < 500 and points.min() < 100
     kept = decisions.balance(**{key[8:]: run.audit[key] for key in run.audit if key.startswith("balance_")})
     assert abs(kept.residual) < NUM_ERRORS * kept.error < 0.1
+
+
+@both
+def test_tunamh_weighs_the_prior_where_it_says_as_much_as_the_data(problem, backend):
+    """At w = 5, with some 40 points per decision."""
+    from implementations.tasks.gold_standard import sample as gold_standard
+
+    tall = problem("logistic", num_points=500)
+    draws = gold_standard(tall, 5.0, seed=0, chains=8, num_warmup=100, num_draws=250).draws.reshape(-1, 8)
+    given = {"weight": 5, "chi": 0.05, "step_size": 0.2}
+    run, mean, variance = run_in_posterior((tall, draws), "tunamh", backend, is_audited=False, **given)
+    assert mean < NUM_ERRORS and variance < NUM_ERRORS
+    assert run.draws.acceptance.mean() > 0.15
 
 
 def test_a_bound_that_is_too_small_is_seen(problem, monkeypatch, compiled_afresh):
