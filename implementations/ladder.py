@@ -49,7 +49,7 @@ from implementations.tasks.starts import starts
 from implementations.tuning import Tuned, ladder, pilot_seed
 
 #: The budget: so many passes over the data by every chain, and on few data so many evaluations in all.
-NUM_PASSES, LEAST_BUDGET = 200, 8_000_000
+NUM_PASSES, LEAST_BUDGET = 100, 8_000_000
 #: Exponents of 2, the default first; where the budget does not reach for all, the first of them.
 RUNGS = (0, 1, -1, 2, -2, 3, -3)
 #: So many more where the best is at an end: defaults are further from the best of some methods than of others.
