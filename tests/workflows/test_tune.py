@@ -11,6 +11,7 @@ from implementations.tasks import prepare
 from records.failures import write_failure
 from records.layout import tuning_path
 from records.reference import reference
+from records.usage import read_usage
 from tests.workflows.snakemake import Workdir
 from tests.workflows.test_steps import clear, make_problem, make_reference, part_of, planned, read, results  # noqa: F401
 from workflows.judge import known
@@ -22,7 +23,7 @@ SETTINGS = {"batch_size": 10, "step_size": "ladder", "weight": 100, "num_steps":
 
 @pytest.fixture(autouse=True)
 def small_budget(monkeypatch):
-    monkeypatch.setattr(tune, "JUDGED_BUDGET", 1_000_000)
+    monkeypatch.setattr(tune, "JUDGED_BUDGET", 200_000)
 
 
 def make_tuning(results: Path, problem: Path, answer: Path, method: str = "sgld", **given: object) -> tuple[Path, dict]:  # noqa: F811
@@ -47,7 +48,7 @@ def test_a_run_takes_the_step_that_was_tuned_apart_and_another_step_is_another_r
     assert made["status"] == "ok" and made["tuning"] == tuned["record"]
     assert (made["tuning"]["pilot_seed"], made["tuning"]["has_reference"]) == (PILOT_SEED, True)
     assert made["tuned"] == made["tuning"]["chosen"] and made["settings"]["step_size"] == "ladder"
-    assert 0 < made["tuning_evaluations"] <= made["tuning"]["budget"] == 1_000_000
+    assert 0 < made["tuning_evaluations"] <= made["tuning"]["budget"] == 200_000
     assert made["tuning_cpu_s"] == tuned["cpu_seconds"] > 0
     finished_at = record.stat().st_mtime_ns
     assert sample.main(part_of(results, run)) == 0
@@ -57,6 +58,22 @@ def test_a_run_takes_the_step_that_was_tuned_apart_and_another_step_is_another_r
     write_json(path, sealed(tuned))
     assert sample.main(part_of(results, run)) == 0
     assert read(record)["tuned"] == tuned["record"]["chosen"]
+
+
+def test_pilots_are_a_phase_of_their_own_in_the_line_of_the_process_that_ran_them(results, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("implementations.ladder.LEAST_BUDGET", 100_000)
+    monkeypatch.setattr(tune, "JUDGED_BUDGET", 100_000)
+    problem = make_problem(results)
+    path, apart = make_tuning(results, problem, make_reference(results, problem), **SETTINGS)
+    alone = planned("sgld", path="alone", **SETTINGS)
+    for run in (apart, alone):
+        assert sample.main(part_of(results, run)) == 0
+    of_tune, of_apart, of_alone = (usage for usage in read_usage(results) if usage["step"] in ("tune", "sample"))
+    # What is left of that line is the tuning itself, which the run that takes its step does not count again.
+    assert of_tune["phases"].keys() == {"imports", "compilation"} and read(path)["cpu_seconds"] > 0
+    assert "tuning" not in of_apart["phases"]
+    made = read(results / "runs" / alone["path"] / "run.json")
+    assert of_alone["phases"]["tuning"] == made["tuning_cpu_s"] > 0
 
 
 def test_another_study_finds_the_tuning_and_other_settings_have_their_own(results, tmp_path, monkeypatch):  # noqa: F811
@@ -92,7 +109,7 @@ def test_without_a_reference_the_bound_is_that_of_the_temperature(results):  # n
     write_failure(answer, "ZeroDivisionError: division by zero")
     path, _ = make_tuning(results, problem, answer, **SETTINGS)
     found = read(path)["record"]
-    assert not found["has_reference"] and "temperature" in found["why"] and found["budget"] == 1_000_000
+    assert not found["has_reference"] and "temperature" in found["why"] and found["budget"] == 200_000
 
 
 @pytest.fixture(scope="module")
