@@ -26,6 +26,13 @@ from tests.implementations.test_targets import NUM_ERRORS, QUADRUPLE, fixed_poin
 both = pytest.mark.parametrize("backend", BACKENDS)
 both_long = pytest.mark.parametrize("backend", LONG_CHAINS)
 orders = pytest.mark.parametrize("order", proxies.ORDERS)
+
+
+def slow(*values: object):
+    """A variant whose parts other variants have, with long chains of its own."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 #: By jax, one program for all moves of a model.
 jax_remainders, jax_residuals = (at_once(f, static_argnums=(2, 3)) for f in (proxies.remainders, proxies.residuals))
 ANCHORED = ["pbnn_cv", "pbnn_cn", "pbnn_mala_cv"]
@@ -96,8 +103,8 @@ def test_delta_is_unbiased_and_its_variance_is_that_of_the_remainders(problem, b
 @both
 @pytest.mark.parametrize("method", ANCHORED)
 @pytest.mark.parametrize("task", ["linear", "regression"])
-def test_a_quadratic_leaves_no_noise_of_a_gaussian_loss(problem, backend, method, task):
-    given = {"num_steps": 500, "num_warmup": 100, "batch_size": 10, "num_batches": 3, "variance": "batches"}
+def test_a_quadratic_leaves_no_noise_of_a_gaussian_loss(problem, backend, method, task, compiled_soon):
+    given = {"num_steps": 200, "num_warmup": 50, "batch_size": 10, "num_batches": 3, "variance": "batches"}
     found = sample_in_memory(problem(task), method, given, backend)
     assert found.draws.variance.max() < 1e-8
     assert found.audit["true_variance"].max() < 1e-8
@@ -176,15 +183,15 @@ LINEAR = {"batch_size": 10, "num_batches": 2}
     ("method", "given"),
     [
         ("pbnn_cv", {}),
-        ("pbnn_cv", {"proxy": "first", "step_size": 0.2}),
+        slow("pbnn_cv", {"proxy": "first", "step_size": 0.2}),
         ("pbnn_cn", {"step_size": 0.2}),
         ("pbnn_cn", {"proxy": "first", "step_size": 0.05}),
         ("pbnn_mala_cv", {"step_size": 0.5}),
         ("pbnn_mala_cv", {"step_size": 0.5, "gradient": "proxy"}),
         ("laplace", {}),
-        ("laplace", {"step_size": 0.2}),
-        ("pbnn_cn", {"step_size": 0.2, "preconditioner": "diagonal"}),
-        ("pbnn_cn", {"step_size": 0.2, "weight": 20.0}),
+        slow("laplace", {"step_size": 0.2}),
+        slow("pbnn_cn", {"step_size": 0.2, "preconditioner": "diagonal"}),
+        slow("pbnn_cn", {"step_size": 0.2, "weight": 20.0}),
         ("pbnn_cn", {"step_size": 0.2, "proxy": "averaged"}),
     ],
 )
@@ -222,12 +229,12 @@ def two_class_moments(method: str, backend: str, **given) -> tuple[np.ndarray, n
         ("pbnn_cn", {"step_size": 0.1}),
         ("pbnn_mala_cv", {"step_size": 0.2}),
         ("pbnn_mala_cv", {"step_size": 0.2, "gradient": "proxy"}),
-        ("pbnn_cn", {"step_size": 0.1, "weight": 60.0, "batch_size": 60}),
-        ("pbnn_cn", {"step_size": 0.1, "selection": "leverage"}),
-        ("pbnn_cv", {"step_size": 0.4, "selection": "leverage"}),
-        ("pbnn_cn", {"step_size": 0.4, "proxy": "averaged"}),
+        slow("pbnn_cn", {"step_size": 0.1, "weight": 60.0, "batch_size": 60}),
+        slow("pbnn_cn", {"step_size": 0.1, "selection": "leverage"}),
+        slow("pbnn_cv", {"step_size": 0.4, "selection": "leverage"}),
+        slow("pbnn_cn", {"step_size": 0.4, "proxy": "averaged"}),
         ("pbnn_cn", {"step_size": 0.4, "proxy": "averaged", "selection": "leverage"}),
-        ("pbnn_mala_cv", {"step_size": 0.2, "proxy": "averaged"}),
+        slow("pbnn_mala_cv", {"step_size": 0.2, "proxy": "averaged"}),
     ],
 )
 def test_the_posterior_of_a_softmax_is_found_from_a_part_of_the_data(backend, method, given):
