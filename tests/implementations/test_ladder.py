@@ -9,6 +9,7 @@ from scipy import signal
 
 from implementations import ladder
 from implementations.infrastructure.errors import SettingError
+from implementations.jax_backend.chain import loop_of
 from implementations.ladder import Bias, Known, Pilot, Rung, budget_of, choose, climb, slowest
 from implementations.methods import METHODS, resolve
 from implementations.sampling import sample
@@ -296,3 +297,15 @@ def test_with_too_little_for_a_ladder_the_default_stays_and_the_run_says_so(prob
 def test_a_ladder_and_automatic_batches_are_refused_together():
     with pytest.raises(SettingError, match="num_batches = 'auto' goes with step_size = 'auto' or a number"):
         resolve("pbnn", {"step_size": "ladder", "num_batches": "auto"}, Size("regression", 2000, 21))
+
+
+def test_pilots_run_on_the_compiled_code_of_their_run(problem, monkeypatch):
+    monkeypatch.setattr(ladder, "LEAST_BUDGET", 10 * BUDGET)
+    loop_of.cache_clear()
+    # Kept draws, and steps between them, are others in each: a run of 40 draws per chunk, rungs and starts.
+    made = sample(problem("linear"), "sgld", GIVEN | {"num_steps": 20_000, "batch_size": 20}, "jax-cpu")
+    assert made.status == "ok" and len(made.progress.tuning["rungs"]) > 1
+    assert made.has_compiled is False, "its pilots had"
+    assert loop_of.cache_info().currsize == 1
+    # A checkpoint, and what is kept in memory, have no more than the draws.
+    assert all(part.positions.base.size == part.positions.size for part in made.progress.kept)
