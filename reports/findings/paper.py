@@ -174,8 +174,7 @@ def _stuck_at_the_papers_step(study: StudyResults) -> Finding:
     return Finding(
         "At the paper's step size, without a preconditioner, the chain does not move.",
         f"On our network {format_name(found, 'preconditioner')} accepts "
-        f"{format_number(found.mean('acceptance_rate'), 2)} of its moves. The paper does not say in which units its step "
-        "is.",
+        f"{format_number(found.mean('acceptance_rate'), 2)} of its moves. The paper gives no units for its step.",
     )
 
 
