@@ -34,7 +34,7 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
         draw_linear,
         paper="With mini-batches of two points the naive chain's band is visibly too wide; with the penalty it matches "
         "the exact posterior.",
-        claims=(1, 2),
+        claims=(1,),
     ),
     FigureSpec(
         "figure2_regression",
@@ -67,7 +67,7 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
     ),
     FigureSpec("targets", "PBNN's distance from the tempered posterior", TARGET, draw_targets, claims=(10,)),
     FigureSpec("acceptance", "Acceptance against n, M and η", DECISIONS, draw_acceptance, claims=(3,)),
-    FigureSpec("penalty", "What the penalty repairs, and what it costs", DECISIONS, draw_penalty, claims=(5,)),
+    FigureSpec("penalty", "What the penalty repairs, and what it costs", DECISIONS, draw_penalty, claims=(2, 5)),
     FigureSpec("regime_map", "How much noise the penalty bears", DECISIONS, draw_regime_map, claims=(16,)),
     FigureSpec("decisions", "Wrong decisions", DECISIONS, draw_decisions),
     FigureSpec(

@@ -273,7 +273,10 @@ def test_figure_1_takes_the_naive_run_of_the_defaults_and_reports_its_mean_over_
     known, estimated = ([text.get_text() for text in axes.texts] for axes in drawing.figure.axes[2:])
     assert "naive: sd 1.90 × exact" in known
     assert "PBNN: sd 1.10 × exact" in estimated
-    assert drawing.title.startswith("Figure 1: without the penalty the band is 1.90 × as wide as it should be")
+    assert drawing.title == (
+        "Figure 1: without the penalty the band is 1.90 × as wide as it should be, with it 1.00 × (variance known) and "
+        "1.10 × (variance estimated)"
+    )
     half = stats.t.ppf(0.975, 2) * 0.1 / math.sqrt(3)
     low, high = (1.9 * math.exp(sign * half / 1.9) for sign in (-1, 1))
     assert f"[{low:.2f}, {high:.2f}]" in numbers(drawing)
