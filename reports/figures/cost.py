@@ -163,7 +163,7 @@ def compared(offers: Mapping[str, Sequence[Offer]]) -> dict[tuple[str, str], lis
 
 def bias_panels(offers: Mapping[tuple[str, str], Sequence[Offer]], unit: str) -> tuple[Figure, list[str]]:
     """One panel per target with its frontier, and who is within the bound there, the cheapest first."""
-    figure, all_axes = panels(len(offers), height=3.1)
+    figure, all_axes = panels(len(offers), height=2.6)
     sentences = []
     numbers = count()
     for axes, ((variant, target), part) in zip(all_axes, offers.items(), strict=True):
