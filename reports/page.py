@@ -49,6 +49,7 @@ from reports.types import (
     Speed,
     Verdict,
 )
+from reports.verdicts import FAILS, HOLDS, OPEN
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -125,7 +126,7 @@ def page(
         lstrip_blocks=True,
     )
     environment.filters |= {"number": format_number, "count": count, "estimate": format_estimate, "parted": parted}
-    environment.filters |= {"enumerated": enumerated, "short": short, "where": where}
+    environment.filters |= {"enumerated": enumerated, "num_cases": num_cases, "short": short, "where": where}
     script = _read("tables.js") + _read("marks.js")
     style = _read("style.css") + _colours(study, [*figures, *speed.figures])
     anchors = anchors_of(study)
@@ -313,6 +314,12 @@ def parted(verdict: Verdict) -> tuple[str, str]:
     if len(reason.split()) <= MAX_REASON or not first:
         return reason, ""
     return " ".join(sentences[:first]), " ".join(sentences[first:])
+
+
+def num_cases(verdict: Verdict, words: str) -> int:
+    """How many parts have the answer that ``words`` stand for; some are listed together."""
+    wanted = {HOLDS: True, FAILS: False, OPEN: None}[words]
+    return sum(answer is wanted for _, answer in verdict.answers)
 
 
 def enumerated(numbers: str) -> list[str]:

@@ -10,9 +10,11 @@ from typing import Any
 
 from records.study import StudyResults
 from reports.contents import contents_of, findings_of
-from reports.page import SURPRISES
+from reports.judging import FRAGILE, stands
+from reports.page import FEW_CASES, SENTENCE_END, SURPRISES, enumerated
 from reports.publish import PUBLISHED, first_figure
 from reports.types import NOT_ASKED, OUTCOMES, REPRODUCED, Finding
+from reports.verdicts import FAILS, HOLDS, OPEN
 from workflows.markdown import table, text
 
 #: Its claims are what the suite is about; it stands before the others.
@@ -111,9 +113,30 @@ def surprising_verdicts(studies: list[Published]) -> str:
         (one for one in claims if one["verdict"] != REPRODUCED),
         key=lambda one: (SURPRISES.index(one["verdict"]), one["id"]),
     )
-    rows = [[str(one["id"]), text(one["statement"]), f"**{one['verdict']}**"] for one in rest]
+    rows = [[str(one["id"]), text(one["statement"]), f"**{one['verdict']}**", text(why(one))] for one in rest]
     said = f"{len(claims) - len(rest)} of {len(claims)} claims are reproduced. The others:\n\n"
-    return said + table(["", "claim of the paper, in our words", "verdict"], rows)
+    return said + table(["", "claim of the paper, in our words", "verdict", "why"], rows)
+
+
+def why(claim: dict[str, Any]) -> str:
+    """A verdict's reason without its numbers: where it holds and where not, or what comes before the colon.
+
+    And whether it is a weak one: hanging on a single seed, or lost among all claims.
+    """
+    sentences = SENTENCE_END.split(claim["reason"])
+    said = [_shortened(one) for one in sentences if one.startswith((HOLDS, FAILS, OPEN))]
+    said = said or [claim["reason"].partition(":")[0].rstrip(".") + "."]
+    if claim["robustness"] == FRAGILE:
+        said.append(f"{FRAGILE}.")
+    if claim["p_adjusted"] is not None and not stands(claim["p_adjusted"]):
+        said.append("It does not stand with Holm's correction for all claims.")
+    return " ".join(said)
+
+
+def _shortened(sentence: str) -> str:
+    """A list of more than FEW_CASES is cut."""
+    first, *others = enumerated(sentence)
+    return sentence if len(others) < FEW_CASES else f"{first} and elsewhere."
 
 
 def findings_page(studies: list[Published]) -> str:

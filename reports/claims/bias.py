@@ -49,13 +49,17 @@ def _range(found: Sequence[Setting]) -> str:
     return format_range(one.mean("sd_ratio") for one in found)
 
 
+def _estimate_of(setting: Setting) -> str:
+    """The paper's, which takes n M points for none of the data, or the one that does not."""
+    return f"with σ² estimated{' for a finite data set' if setting['variance'] == 'batches_finite' else ''}"
+
+
 def _briefly(setting: Setting, estimates: Sequence[Setting]) -> str:
-    """``M=10, N finite``, with the step where it is not the one that most have."""
+    """``M=10``, with the step where it is not the one that most have."""
     steps = [one["step_size"] for one in estimates]
     usual = max(dict.fromkeys(steps), key=steps.count)
     left_out = ["variance", *(["step_size"] if setting["step_size"] == usual else [])]
-    is_finite = setting["variance"] == "batches_finite"
-    return format_settings(setting, *FIXED, *left_out) + (", N finite" if is_finite else "")
+    return format_settings(setting, *FIXED, *left_out)
 
 
 def _in_order(found: Sequence[Setting]) -> list[Setting]:
@@ -95,7 +99,11 @@ def _penalty_removes_the_bias(study: StudyResults) -> Verdict:
             *(question for one in known for question in is_right(one, f"variance known, {_named(one)}", rule)),
         ),
         *(
-            Part.of(f"with {_briefly(one, estimates)}", *is_right(one, f"variance estimated, {_named(one)}", rule))
+            Part.of(
+                f"{_estimate_of(one)} at {_briefly(one, estimates)}",
+                *is_right(one, f"variance estimated, {_named(one)}", rule),
+                topic=_estimate_of(one),
+            )
             for one in estimates
         ),
     ]

@@ -132,17 +132,17 @@ def draw_linear(results: StudyResults) -> Drawing:
         f"Mean ± 1 sd of f on the data of seed {seed}, and below it the same without the exact mean. "
         f"Every chain targets the posterior of all data (w = N). {BAND_NOTE}"
     )
-    return Drawing(figure, caption, runs_of(used), _linear_message(naive, columns[0][1]), numbers)
+    return Drawing(figure, caption, runs_of(used), _linear_message(naive, columns), numbers)
 
 
-def _linear_message(naive: Setting | None, penalty: Setting | None) -> str:
-    """How much too wide the band is without the penalty, and what is left of that with it."""
-    if naive is None or penalty is None or naive.mean("sd_ratio") <= 1 + SAME_WIDTH:
+def _linear_message(naive: Setting | None, penalties: Sequence[tuple[str, Setting | None]]) -> str:
+    """How much too wide the band is without the penalty, and what is left of that with it: in every panel."""
+    found = [(title, one) for title, one in penalties if one is not None]
+    if naive is None or not found or naive.mean("sd_ratio") <= 1 + SAME_WIDTH:
         return ""
-    widths = (format_number(one.mean("sd_ratio"), digits) for one, digits in ((naive, 2), (penalty, 3)))
-    return "Figure 1: without the penalty the band is {} times as wide as the exact one, with it {} times".format(
-        *widths
-    )
+    without = format_number(naive.mean("sd_ratio"), 2)
+    left = " and ".join(f"{format_number(one.mean('sd_ratio'))} ({title})" for title, one in found)
+    return f"Figure 1: without the penalty the band is {without} times as wide as it should be, with it {left}"
 
 
 def _draw_linear_bands(data: Axes, residuals: Axes, shown: Sequence[tuple[Setting, Bands]]) -> None:

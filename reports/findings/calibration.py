@@ -1,5 +1,7 @@
 """What the study `calibration` found: which networks are overconfident, and what is the cure."""
 
+from collections.abc import Sequence
+
 from records.display import format_given, format_number
 from records.study import StudyResults
 from reports.claims.calibration import PAPER_N, Network, network_of
@@ -53,9 +55,26 @@ def _prior_moves_n(study: StudyResults) -> Finding:
     ]
     return Finding(
         "Which mini-batch size n calibrates depends on the prior: the wider the prior, the smaller n.",
-        f"Chosen on validation images: {'; '.join(texts)}. Neither the paper's n = {PAPER_N} nor another is right for "
-        "all networks.",
+        f"Chosen on validation images: {'; '.join(texts)}. {_of_the_paper(longer)}",
     )
+
+
+def _of_the_paper(networks: Sequence[Network]) -> str:
+    """On how many overconfident networks the paper's n lowers the calibration error, on how many it raises it."""
+    judged = [one for one in networks if _gap(one) > MARGIN and one.of_paper]
+    changes = [(one, one.of_paper[0].difference(one.full, "ece")) for one in judged]
+    lower = [one for one, change in changes if change.high is not None and change.high < 0]
+    higher = [one for one, change in changes if change.low is not None and change.low > 0]
+    return (
+        f"Of {len(judged)} overconfident networks, the paper's n = {PAPER_N} lowers the calibration error of "
+        f"{_counted(lower)} and raises that of {_counted(higher)}."
+    )
+
+
+def _counted(networks: Sequence[Network]) -> str:
+    """``4 (prior sd 3 and 10)``"""
+    scales = sorted({float(one.full["prior_scale"]) for one in networks})
+    return f"{len(networks)} (prior sd {' and '.join(f'{one:g}' for one in scales)})" if networks else "none"
 
 
 def _price(study: StudyResults) -> Finding:

@@ -220,6 +220,14 @@ def test_the_findings_are_those_that_the_numbers_bear_out(tmp_path):
     assert headlines(study_of([row("full_mh")])) == []
 
 
+def test_what_the_papers_n_does_is_said_of_every_prior(tmp_path):
+    text = findings_of(replace(usual(), folder=tmp_path / "calibration"))[1].text
+    assert text.endswith(
+        "Of 2 overconfident networks, the paper's n = 100 lowers the calibration error of 1 (prior sd 10) and raises "
+        "that of 1 (prior sd 1)."
+    )
+
+
 def test_networks_are_named_in_words():
     names = {network_text(one) for one in usual().all_settings}
     assert "55,000 images, 2 epochs, prior sd 10" in names

@@ -5,6 +5,7 @@ import csv
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from reports.benchmarks import KEPT, SECTION
 from reports.figures import SPEED_FIGURES
-from reports.page import TEMPLATES, bottom_line, enumerated, parted
+from reports.page import TEMPLATES, bottom_line, enumerated, num_cases, parted
 from reports.render import render
 from reports.types import (
     IN_PART,
@@ -27,6 +28,7 @@ from reports.types import (
     NothingToShow,
     Verdict,
 )
+from reports.verdicts import FAILS, HOLDS, OPEN
 from tests.reports.studies import (
     EVERY_KIND,
     MEASUREMENT,
@@ -290,6 +292,8 @@ def test_of_a_long_reason_the_numbers_are_folded():
     assert enumerated(listed)[:2] == ["It is 1.2 (a; b) here", "more of it is 1.4 [1.3, 1.5] there"]
     in_part = Verdict(IN_PART, "It holds here.", cases={"It holds": ("here",)}, numbers="1.2")
     assert parted(in_part) == ("", "1.2"), "the cases say it"
+    together = replace(in_part, answers=(("here with M=2", True), ("here with M=5", True), ("there", False)))
+    assert (num_cases(together, HOLDS), num_cases(together, FAILS), num_cases(together, OPEN)) == (2, 1, 0)
 
 
 def test_the_bottom_line_begins_with_the_number_behind_the_title():

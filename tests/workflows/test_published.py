@@ -8,6 +8,7 @@ import pytest
 
 from records.summary import read_rows
 from reports.contents import contents_of
+from reports.judging import FRAGILE, ROBUST
 from reports.publish import PUBLISHED, publish
 from reports.render import render
 from reports.types import NOT_ASKED
@@ -20,13 +21,18 @@ from workflows.published import (
     short_findings,
     studies_table,
     surprising_verdicts,
+    why,
 )
 from workflows.readme import README, hero, refresh
 
 
 def write(folder: Path, verdicts: dict[int, str], **about: str) -> Published:
     folder.mkdir(parents=True)
-    claims = [{"id": number, "statement": f"Claim | <{number}>", "verdict": one} for number, one in verdicts.items()]
+    claims = [
+        {"id": number, "statement": f"Claim | <{number}>", "verdict": one, "reason": "Low: 1.5."}
+        | {"robustness": "", "p_adjusted": None}
+        for number, one in verdicts.items()
+    ]
     head = {"description": "a *study*", "commit": "0123", "finished": "2026-01-02 03:04 UTC"} | about
     (folder / "claims.json").write_text(json.dumps(head | {"claims": claims}))
     return Published(folder)
@@ -53,8 +59,18 @@ def test_what_is_not_simply_reproduced_is_listed_surprises_first_and_stays_text(
     paper = write(tmp_path / "paper", {1: "reproduced", 2: "inconclusive", 3: "not reproduced", 4: NOT_ASKED})
     first, _, *lines = surprising_verdicts([paper]).splitlines()
     assert first == "1 of 4 claims are reproduced. The others:"
-    assert lines[2] == r"| 3 | Claim \| \<3\> | **not reproduced** |"
-    assert [line.split(" | ")[-1] for line in lines[3:]] == ["**inconclusive** |", "**not asked** |"]
+    assert lines[2] == r"| 3 | Claim \| \<3\> | **not reproduced** | Low. |"
+    assert [line.split(" | ")[-2] for line in lines[3:]] == ["**inconclusive**", "**not asked**"]
+
+
+def test_why_has_where_a_claim_holds_without_the_numbers_and_whether_that_is_weak():
+    said = "It holds on a with M=5. It does not hold on b; on c. Too close to call on d; on e; on f; on g."
+    claim = {"reason": f"{said} The sd is 1.2; 1.3.", "robustness": ROBUST, "p_adjusted": 0.02}
+    short = "It holds on a with M=5. It does not hold on b; on c. Too close to call on d and elsewhere."
+    assert why(claim) == short
+    weak = claim | {"robustness": FRAGILE, "p_adjusted": 0.03}
+    assert why(weak) == f"{short} {FRAGILE}. It does not stand with Holm's correction for all claims."
+    assert why(claim | {"reason": "Full data are not overconfident: gap 0.1."}) == "Full data are not overconfident."
 
 
 def test_a_claim_that_the_papers_study_does_not_ask_about_is_judged_by_one_that_does(tmp_path):
