@@ -1,9 +1,9 @@
 """The verdicts of a report in a few words each, for its first screen: what is claimed, and where it holds."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from reports.types import Claim
+from reports.types import Claim, Verdict
 
 #: What the first screen calls a claim, by its id; of one that is not here, its whole statement.
 SHORT = {
@@ -39,10 +39,12 @@ SHORT = {
     53: "The wider the prior, the more confident the network",
     54: "The n chosen on validation beats temperature scaling",
 }
+#: What is left of two that differ in such things only: ``at M=10 and at M=10``.
+TWICE = re.compile(r"(\w+ \S+)(?: and \1\b)+")
 #: Cases that are named; of more, their number is said.
 MOST_CASES = 3
-#: What a case says beyond its first words: `` with M=10, N finite``, `` on linear (N = 1,000)``.
-DETAIL = re.compile(r", .*| \(.*| at [\d.]+ %.*")
+#: What the name of a case says beyond what is asked: what is in brackets, after a comma, and the estimate's fine print.
+DETAIL = re.compile(r" \((?:[^()]|\([^()]*\))*\)|, \w+[^,]*?(?= and |$)| for a finite data set| at [\d.]+ %.*")
 
 
 def short(claim: Claim) -> str:
@@ -50,32 +52,28 @@ def short(claim: Claim) -> str:
     return SHORT[claim.id] if claim.registered and claim.id in SHORT else claim.statement.rstrip(".")
 
 
-def where(cases: Mapping[str, Sequence[str]]) -> str:
-    """Where a claim holds and where not, in a line: ``with M=10; not with M=2; 4 cases too close to call``.
-
-    ``cases`` are those of a verdict, in its order: where it holds, where it does not, what is too close to call.
-    """
-    if not cases:
-        return ""
-    holds, fails, *still_open = cases.values()
-    plain = [list(dict.fromkeys(DETAIL.sub("", name) for name in names)) for names in (holds, fails)]
+def where(verdict: Verdict) -> str:
+    """Where a claim that holds in part does: ``with M=10; not with M=2; 4 cases too close to call``."""
+    # Where it holds, and where it does not; the rest is only counted.
+    holds, fails, *_ = verdict.cases.values()
+    answers = [answer for _, answer in verdict.answers]
+    plain = [list(dict.fromkeys(TWICE.sub(r"\1", DETAIL.sub("", name)) for name in names)) for names in (holds, fails)]
     # Details tell cases apart where nothing else does.
     told = plain if not set(plain[0]) & set(plain[1]) else [holds, fails]
-    words = [_named(told[0]), f"not {_named(told[1])}"]
-    if still_open:
-        amount = len(still_open[0])
+    words = [_named(told[0], answers.count(True)), f"not {_named(told[1], answers.count(False))}"]
+    if amount := answers.count(None):
         words.append(f"{amount} case{'' if amount == 1 else 's'} too close to call")
     return "; ".join(words)
 
 
-def _named(names: Sequence[str]) -> str:
+def _named(names: Sequence[str], num_cases: int) -> str:
     """``on linear with M=5 and M=10, on regression with M=40``, or how many cases."""
+    if len(names) > MOST_CASES:
+        return f"in {num_cases} cases"
     ends: dict[str, list[str]] = {}
     for name in names:
         start, _, end = name.rpartition(" ")
         ends.setdefault(start, []).append(end)
-    if len(names) > MOST_CASES:
-        return f"in {len(names)} cases"
     return ", ".join(f"{start} {_listed(found)}".strip() for start, found in ends.items())
 
 

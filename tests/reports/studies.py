@@ -112,8 +112,15 @@ def claim(
     **texts: str,
 ) -> Claim:
     evidence = Evidence(texts.get("label", "sd ratio"), Estimate(1.5, 1.25, 1.75, 3, 0), texts.get("unit", "sd"))
+    answers = tuple(
+        (name, answer)
+        for answer, names in zip([True, False, None], (cases or {}).values(), strict=False)
+        for name in names
+    )
     single = Evidence("one seed", Estimate(2.0, None, None, 1, 2))
-    verdict = Verdict(outcome, texts.get("reason", "it is so"), (evidence, single), runs, cases=cases or {})
+    verdict = Verdict(
+        outcome, texts.get("reason", "it is so"), (evidence, single), runs, cases=cases or {}, answers=answers
+    )
     statement = texts.get("statement", f"Statement {number}.")
     return Claim(number, statement, texts.get("place", "Fig. 1"), texts.get("rule", "a rule"), lambda study: verdict)
 
