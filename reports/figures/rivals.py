@@ -58,8 +58,8 @@ def draw_best(results: StudyResults) -> Drawing:
     times = " to ".join(dict.fromkeys(format_rounded(end(ratios)) for end in (min, max)))
     title = f"Per evaluation, mini-batches give {times} times the effective draws of all data"
     caption = (
-        "Above each line, the best chain on mini-batches, below it the best on all data, of those within the bias "
-        "bound at that target. An evaluation is the likelihood or gradient of one data point."
+        "Above each line, the best chain on mini-batches, below it the best on all data, of those whose bias is small "
+        "at that target. An evaluation is the likelihood or gradient of one data point."
     )
     used = [one for pair in pairs for one in pair]
     return Drawing(figure, caption, runs_of(used), title if min(ratios) > 1 else "", tuple(numbers))
