@@ -8,7 +8,7 @@ from reports.types import Claim, Verdict
 #: What the first screen calls a claim, by its id; of one that is not here, its whole statement.
 SHORT = {
     1: "Without the penalty, mini-batches give the wrong distribution",
-    2: "The penalty removes this bias",
+    2: "The penalty removes the bias of mini-batches",
     3: "Larger mini-batches: less noise, more moves accepted",
     4: "More mini-batches: less variance",
     5: "The penalty costs acceptance",
@@ -28,14 +28,14 @@ SHORT = {
     19: "A Metropolis test rejects nearly all of SGLD's moves",
     20: "PBNN samples a network whose layers are all stochastic",
     21: "With control variates the cost of a draw does not grow with N",
-    22: "Nor does the processor time of a step",
-    23: "Such chains sample the posterior of all data",
-    24: "They are 20 times as fast as full data on mnist, 500 on flights",
+    22: "The processor time of such a step hardly grows with N",
+    23: "Chains with control variates sample the posterior of all data",
+    24: "Such chains beat full data 20 times on mnist, 500 on flights",
     25: "Digits and mnist need a chain, flights do not",
     41: "Methods that are exact on paper are exact here",
     42: "With a small bias, mini-batches beat full data per evaluation",
     51: "Networks trained to overfit are overconfident",
-    52: "Networks trained as their task asks are not",
+    52: "Networks trained as their task asks are not overconfident",
     53: "The wider the prior, the more confident the network",
     54: "The n chosen on validation beats temperature scaling",
 }
