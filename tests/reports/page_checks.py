@@ -22,7 +22,7 @@ def assert_page_works(browser: Browser, page: Path) -> None:
         browser.open(page)
         overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert browser.driver.execute_script(overflow) == 0, f"at {width} pixels the page is wider than the window"
-        assert picture_flaws(browser) == [], f"at {width} pixels"
+        assert not (flaws := picture_flaws(browser)), f"at {width} pixels: {flaws}"
     widths = browser.driver.execute_script("return [...document.images].map((image) => image.naturalWidth)")
     assert all(widths), f"pictures that did not load: {widths}"
     assert browser.driver.execute_script("return window.hacked") is None
