@@ -81,13 +81,13 @@ def largest_within_budget(rule: str, num_batches: int) -> float:
 def _message(batches: Sequence[int]) -> str:
     """``A bias budget of |r| = 0.02 allows σ² up to 0.29 with M = 2 and 1.2 with M = 10``"""
     ends = dict.fromkeys((batches[0], batches[-1]))
-    limits = [f"{largest_within_budget('penalty', one):.2g} with M = {one}" for one in ends]
+    limits = [f"{format_number(largest_within_budget('penalty', one), 2)} with M = {one}" for one in ends]
     return f"A bias budget of |r| = {BIAS_BUDGET:g} allows σ² up to {' and '.join(limits)}"
 
 
 def _limit(num_batches: int, rules: Iterable[str]) -> str:
     """What the budget allows with this many mini-batches, for each rule of the figure."""
-    limits = [f"{largest_within_budget(rule, num_batches):.2g} ({RULES[rule]})" for rule in rules]
+    limits = [f"{format_number(largest_within_budget(rule, num_batches), 2)} ({RULES[rule]})" for rule in rules]
     return f"M = {num_batches}: in theory r is within {BIAS_BUDGET:g} up to σ² = {' or '.join(limits)}."
 
 

@@ -474,6 +474,19 @@ def test_parts_of_one_method_on_several_tasks_are_told_apart():
     assert "M=10" in verdict.condition
 
 
+def test_the_effect_of_the_penalty_is_not_that_of_two_errors_that_cancel():
+    """The paper's estimate knows nothing of a finite data set, and is too large where a step reads much of it."""
+    linear = {"weight": "data", "batch_size": 2, "preconditioner": "none", "num_batches": 10}
+    finite = linear | {"variance": "batches_finite", "mean_variance": 0.3}
+    rows = [
+        *world(),
+        *runs("linear", "pbnn", **finite, step_size=2e-4, sd_ratio=1.03),
+        *runs("linear", "pbnn", **finite, step_size=5e-5, sd_ratio=1.0),
+    ]
+    effect = judged(rows, 2).effect
+    assert effect is not None and effect.value.mean == pytest.approx(1.03, abs=0.005)
+
+
 def test_parts_that_begin_alike_are_listed_together():
     """``for the ECE at n=5 and at n=10``: an author should not have to read the same words twice."""
     (scores,) = judged(changed(REGRESSION, nll=1.2, crps=0.6), 6).cases[HOLDS]
