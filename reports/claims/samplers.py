@@ -142,7 +142,7 @@ def _annealing_helps(study: StudyResults) -> Verdict:
     questions = [
         lies_below(
             Evidence(
-                f"|sd ratio - 1| with a decaying step minus constant, {format_settings(one)}",
+                f"|sd ratio − 1| with a decaying step minus constant, {format_settings(one)}",
                 one.difference(other, "sd_error"),
             ),
             0,

@@ -58,7 +58,7 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
         "Figure 4: SGLD, tempering and PBNN",
         PAPER,
         draw_alternatives,
-        paper="SGLD's answer depends strongly on its step (η = 1e-7 and 1e-8 there, on a scale of its own), PBNN's "
+        paper="SGLD's answer depends strongly on its step (η = 1e−7 and 1e−8 there, on a scale of its own), PBNN's "
         "does not depend on it, and tempering to the same n looks qualitatively different from PBNN.",
         claims=(9,),
     ),

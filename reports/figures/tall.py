@@ -1,7 +1,8 @@
 """The posterior of all data: what a draw of it costs as N grows, and how far it is off."""
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from matplotlib.typing import LineStyleType
 
@@ -11,7 +12,7 @@ from records.setting import Setting, one_backend
 from records.study import StudyResults
 from reports.evidence import CONTROLLED, by_size
 from reports.figures.captions import runs_of
-from reports.figures.cost import bias_caption, bias_panels, compared, counted_lines, marks_of, offers_of
+from reports.figures.cost import Offer, bias_caption, bias_panels, compared, counted_lines, marks_of, offers_of
 from reports.figures.marks import draw_series, handle, hollow_handles, legend, panels
 from reports.style import LABELS, look_of
 from reports.types import Drawing, NothingToShow
@@ -43,9 +44,10 @@ def draw_cost_of_a_draw(results: StudyResults) -> Drawing:
     growths = [_growth(family) for family in flat]
     title = f"Cost of an effective draw from N = {smallest:,} to {largest:,}"
     if growths:
-        title = f"A thousand times the data: with control variates an effective draw costs × {max(growths):.2g} at most"
+        costs = f"an effective draw costs at most {max(growths):.2g} times as much"
+        title = f"A thousand times the data: with control variates {costs}"
         if largest != 1000 * smallest:
-            title = f"From N = {smallest:,} to {largest:,} an effective draw costs × {max(growths):.2g} at most"
+            title = f"From N = {smallest:,} to {largest:,} {costs}"
     caption = (
         "The price of an effective draw of the slowest prediction at w = N, without warm-up; means over seeds, 95 % "
         f"intervals. Broken lines: all data. {_largest_gap(families)}"
@@ -102,7 +104,18 @@ def draw_bias_cost(results: StudyResults) -> Drawing:
     shown = [one for part in panels_of.values() for one in part]
     numbers = (*counted_lines(shown), *sentences)
     marks = marks_of(panels_of, "seconds of sampling")
-    return Drawing(figure, bias_caption(), runs_of(one.setting for one in shown), numbers=numbers, marks=marks)
+    used = runs_of(one.setting for one in shown)
+    return Drawing(figure, bias_caption(), used, _fastest(panels_of.values()), numbers, marks)
+
+
+def _fastest(parts: Iterable[Sequence[Offer]]) -> str:
+    """Whose draws are the fastest within the bound on most targets, of those where any are."""
+    right = [[one for one in part if one.is_right] for part in parts]
+    fastest = Counter(min(part, key=lambda one: one.price).setting["method"] for part in right if part)
+    if not fastest:
+        return ""
+    ((method, won),) = fastest.most_common(1)
+    return f"{method_name(method)} has the fastest right draws on {won} of {fastest.total()} posteriors of all data"
 
 
 def _ends(settings: Sequence[Setting]) -> set[str]:

@@ -274,8 +274,8 @@ def test_figure_1_takes_the_naive_run_of_the_defaults_and_reports_its_mean_over_
     assert "naive: sd 1.90 × exact" in known
     assert "PBNN: sd 1.10 × exact" in estimated
     assert drawing.title == (
-        "Figure 1: without the penalty the band is 1.90 × as wide as it should be, with it 1.00 × (variance known) and "
-        "1.10 × (variance estimated)"
+        "Figure 1: without the penalty the band is 1.9 times as wide as it should be, with it 1.00 (variance known) "
+        "and 1.10 (variance estimated)"
     )
     half = stats.t.ppf(0.975, 2) * 0.1 / math.sqrt(3)
     low, high = (1.9 * math.exp(sign * half / 1.9) for sign in (-1, 1))
