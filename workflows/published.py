@@ -1,7 +1,6 @@
 """The published studies as README and documentation show them: all in ``reports/published``, whatever their names."""
 
 import json
-import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,11 +13,10 @@ from reports.page import SURPRISES
 from reports.publish import PUBLISHED, first_figure
 from reports.types import NOT_ASKED, OUTCOMES, REPRODUCED, Finding
 from workflows.markdown import table, text
+from workflows.story import story
 
 #: Its claims are what the suite is about; it stands before the others.
 PAPER = "paper"
-#: Findings that the README has of the paper's study, and of each other one.
-OF_PAPER, OF_OTHERS = 3, 1
 
 
 @dataclass(frozen=True)
@@ -43,9 +41,13 @@ class Published:
         return found
 
     @cached_property
+    def results(self) -> StudyResults:
+        return StudyResults.load(self.folder)
+
+    @property
     def findings(self) -> list[Finding]:
         """In the words of today, from its numbers."""
-        return findings_of(StudyResults.load(self.folder))
+        return findings_of(self.results)
 
     @cached_property
     def picture(self) -> tuple[str, str]:
@@ -68,14 +70,10 @@ def published_studies(folder: Path = PUBLISHED) -> list[Published]:
     return [Published(folder / name) for name in names]
 
 
-def first_sentence(words: str) -> str:
-    return re.split(r"(?<=\.) (?=[A-Z])", words, maxsplit=1)[0]
-
-
 def short_findings(studies: list[Published]) -> str:
-    """The first findings of every study, each with its first sentence: what there is to remember."""
-    found = [one for study in studies for one in study.findings[: OF_PAPER if study.name == PAPER else OF_OTHERS]]
-    return "".join(f"- **{text(one.headline)}** {text(first_sentence(one.text))}\n" for one in found)
+    """What there is to remember of all of them."""
+    found = story({study.name: study.results for study in studies})
+    return "".join(f"- **{text(one.headline)}** {text(one.text)}\n" for one in found)
 
 
 def studies_table(studies: list[Published], root: str) -> str:
@@ -85,11 +83,10 @@ def studies_table(studies: list[Published], root: str) -> str:
             f"[{study.name}]({root}/{study.name}/report.html)",
             text(study.about["description"]),
             study.counts,
-            f"{study.about['commit']}, {study.about['finished'][:10]}",
         ]
         for study in studies
     ]
-    return table(["report", "about", "verdicts", "code and date"], rows)
+    return table(["report", "about", "verdicts"], rows)
 
 
 def surprising_verdicts(studies: list[Published]) -> str:
