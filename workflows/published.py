@@ -116,9 +116,9 @@ def surprising_verdicts(studies: list[Published]) -> str:
 def findings_page(studies: list[Published]) -> str:
     """A page of the documentation: every study with its first figure and all its findings."""
     intro = (
-        "# What we found\n\nEvery study that is published with the code: its first figure, and what it found. A "
-        "finding is left out where the numbers do not support it. The reports have intervals, verdicts with their "
-        "rules, and every run.\n\n"
+        "---\nhide: [navigation]\n---\n\n# What we found\n\nEvery study that is published with the code, with its main "
+        "figure and its findings. A finding is left out if the numbers do not support it. The reports have intervals, "
+        "verdicts with their rules, and every run.\n\n"
     )
     return intro + "\n".join(map(_section, studies))
 
@@ -132,9 +132,8 @@ def hero(study: Published) -> str:
 def _section(study: Published) -> str:
     return (
         f"## {study.name}\n\n{_sentence(study.about['description'])} Verdicts: {study.counts}.\n"
-        f"[Open the report](published/{study.name}/report.html)\n\n"
+        f"[Open the report](published/{study.name}/report.html)\n\n{hero(study)}\n"
         + "".join(f"- **{text(one.headline)}** {text(one.text)}\n" for one in study.findings)
-        + f"\n{hero(study)}"
     )
 
 
