@@ -5,6 +5,7 @@ not bear out is left out.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from records.display import format_number, method_name
 from records.methods import facts_of
@@ -22,7 +23,7 @@ def rounded(value: float | None) -> str:
 
 
 def _penalty(study: StudyResults) -> Finding:
-    line = {"variant": "linear", "batch_size": 2, "weight": "data", "step_size": 2e-4}
+    line: dict[str, Any] = {"variant": "linear", "batch_size": 2, "weight": "data", "step_size": 2e-4}
     (naive,) = settings(study, **line, method="naive")
     (known,) = settings(study, **line, method="pbnn", variance="oracle")
     (estimated,) = settings(study, **line, method="pbnn", variance="batches", num_batches=2)
@@ -31,15 +32,15 @@ def _penalty(study: StudyResults) -> Finding:
     wide, right, left = map(rounded, widths)
     return Finding(
         "Mini-batches bias a chain, and the penalty removes most of the bias.",
-        f"Fitting a line with two points per mini-batch, the predictive band is {wide} times as wide as it should be. "
-        f"With the penalty it is {right} times as wide if the variance of the noise is known, and {left} times if it is "
-        "estimated from two mini-batches.",
+        f"When a line is fitted with two points per mini-batch, the predictive band is {wide} times as wide as it "
+        f"should be. With the penalty it is {right} times as wide if the variance of the noise is known, and {left} "
+        "times if it is estimated from two mini-batches.",
     )
 
 
 def _calibration(study: StudyResults) -> Finding:
     full, images_full = full_data_of(study, "regression"), full_data_of(study, "mnist")
-    few = {"method": "pbnn", "weight": "batch"}
+    few: dict[str, Any] = {"method": "pbnn", "weight": "batch"}
     small = settings(study, variant="regression", batch_size=10, **few)[0]
     images = settings(study, variant="mnist", batch_size=100, **few)[0]
     low, high = small.difference(full, "crps").low, images.difference(images_full, "ece").low
@@ -48,8 +49,8 @@ def _calibration(study: StudyResults) -> Finding:
     return Finding(
         "A small n calibrates an overconfident posterior, and makes a calibrated one worse.",
         f"On the regression, which is overconfident, n = {small['batch_size']} lowers the calibration error from "
-        f"{errors[0]} to {errors[1]} (the CRPS, which also scores sharpness, gets slightly worse). On MNIST, which is "
-        f"not, n = {images['batch_size']} raises it from {errors[2]} to {errors[3]}.",
+        f"{errors[0]} to {errors[1]} (the CRPS, which also scores sharpness, gets slightly worse). On MNIST, which "
+        f"is not, n = {images['batch_size']} raises it from {errors[2]} to {errors[3]}.",
     )
 
 
@@ -57,7 +58,7 @@ def _large_data(study: StudyResults) -> Finding:
     sweeps = [widest(study, method) for method in CONTROLLED]
     growths = [sweep[-1].ratio(sweep[0], "evaluations_per_draw").mean or 0.0 for sweep in sweeps]
     ours = [one for one in settings(study, variant="mnist", method=list(CONTROLLED)) if is_right(one)]
-    require(bool(ours) and 0 < min(growths) and max(growths) < 1.2)
+    require(bool(ours) and min(growths) > 0 and max(growths) < 1.2)
     rival = fastest(settings(study, variant="mnist", method=list(FULL_DATA)))
     speed = rival.ratio(fastest(ours), "seconds_to_400")
     require(speed.low is not None and speed.low > 1)
