@@ -121,7 +121,7 @@ def _number(value: Any) -> float | None:
 
 
 BATCH_SIZE = Setting(
-    "batch_size", "n, the points in a mini-batch; `tempered` uses it only as its weight", int, 10, minimum=1
+    "batch_size", "n, the points in a mini-batch; full-data methods use it only as a weight", int, 10, minimum=1
 )
 NUM_BATCHES = Setting(
     "num_batches",
