@@ -49,7 +49,7 @@ from implementations.tasks.starts import starts
 from implementations.tuning import Tuned, ladder, pilot_seed
 
 #: The budget: so many passes over the data by every chain, and on few data so many evaluations in all.
-NUM_PASSES, LEAST_BUDGET = 200, 8_000_000
+NUM_PASSES, LEAST_BUDGET = 100, 8_000_000
 #: Exponents of 2, the default first; where the budget does not reach for all, the first of them.
 RUNGS = (0, 1, -1, 2, -2, 3, -3)
 #: So many more where the best is at an end: defaults are further from the best of some methods than of others.
@@ -66,7 +66,7 @@ LEAST_STEPS = 40
 MOST_STEPS = 20_000
 #: Steps that tell what a step costs.
 NUM_PROBED = 5
-#: Draws of a chain that a rung leaves, about; the first half of them is dropped.
+#: Draws of a chain that a rung leaves, about; the first half of them is its warm-up.
 NUM_DRAWS = 400
 #: What the temperature of a tuned chain may be off by: the sd by half of it, 5 per cent.
 TEMPERATURE_BOUND = 0.1
@@ -129,11 +129,13 @@ class Rung:
     #: In place of the temperature, where the right predictions are known.
     bias: Bias | None = None
     num_steps: int = 0
+    #: Of the draws of the pilot that a run would keep, the share that was judged.
+    judged: float = 0.5
 
     @property
     def by_autocorrelation(self) -> float:
-        """Effective draws per step that the second half of the pilot shows."""
-        return 2 * self.bias.ess / self.num_steps if self.bias else 0.0
+        """Effective draws per step that the judged part of the pilot shows."""
+        return self.bias.ess / (self.judged * self.num_steps) if self.bias else 0.0
 
     @property
     def is_within_bound(self) -> bool:
@@ -148,13 +150,13 @@ class Rung:
 
     def record(self) -> dict[str, Any]:
         """In plain values."""
-        values = {name: value for name, value in vars(self).items() if name not in ("bias", "num_steps")}
+        values = {name: value for name, value in vars(self).items() if name not in ("bias", "num_steps", "judged")}
         return values | ({} if self.bias is None else {**self.bias._asdict(), "num_steps": self.num_steps})
 
 
-def budget_of(problem: Problem, chains: int) -> int:
+def budget_of(num_points: int, chains: int) -> int:
     """Evaluations that tuning may take, the same for every method on a problem."""
-    return max(LEAST_BUDGET, NUM_PASSES * problem.num_points * chains)
+    return max(LEAST_BUDGET, NUM_PASSES * num_points * chains)
 
 
 def climb(
@@ -167,7 +169,7 @@ def climb(
     budget: int | None = None,
 ) -> Tuned:
     """The best step of the ladder: by the temperature, or by what is known of the target. Raises Skipped."""
-    own_seed, budget = pilot_seed(seed), budget or budget_of(problem, settings.chains)
+    own_seed, budget = pilot_seed(seed), budget or budget_of(problem.num_points, settings.chains)
     default = card.settings["step_size"].default_for(problem.num_parameters)
     pilot = Pilot(problem, card, replace(settings, step_size=default), backend, own_seed, known)
     of_ladder = budget if known is None else int(SHARE_OF_LADDER * budget)
@@ -312,13 +314,13 @@ class Pilot:
         most = MOST_STEPS if self.known is None else MOST_JUDGED_STEPS
         num_steps = max(length for length in ladder(1, most) if length <= affordable)
         before = self.num_evaluations
-        draws, acceptance = self._run(step_size, num_steps)
+        draws, is_kept, acceptance = self._run(step_size, num_steps)
         cost = max(1, self.num_evaluations - before)
         if not np.isfinite(draws).all():
             return Rung(step_size, cost=cost / num_steps)
-        early, late = np.split(draws.astype(np.float64), [draws.shape[1] // 2], axis=1)
+        early, late, num_kept = parted(draws.astype(np.float64), is_kept)
         per_draw = slowest(outputs(self.problem, late), self.variances)
-        draws_per_step = self.settings.chains * per_draw * draws.shape[1] / num_steps
+        draws_per_step = self.settings.chains * per_draw * num_kept / num_steps
         if self.known is not None:
             bias = self.known.bias(late)
             # Where not even the Monte Carlo error is known, some chain has stood still.
@@ -329,6 +331,7 @@ class Pilot:
                 cost=cost / num_steps,
                 bias=bias,
                 num_steps=num_steps,
+                judged=late.shape[1] / num_kept,
             )
         temperature = self._temperature(late, early.mean(axis=(0, 1)))
         return Rung(step_size, draws_per_step, *temperature, acceptance, cost / num_steps)
@@ -339,8 +342,9 @@ class Pilot:
         self._advance(sampler, self._started(sampler), NUM_PROBED)
         return max(1.0, self.num_evaluations / NUM_PROBED)
 
-    def _run(self, step_size: float, num_steps: int, spread: float = 1.0) -> tuple[np.ndarray, float]:
-        """Draws (chains, draws, P) of chains that begin so many times as wide as the target, and their acceptance."""
+    def _run(self, step_size: float, num_steps: int, spread: float = 1.0) -> tuple[np.ndarray, np.ndarray, float]:
+        """Draws (chains, draws, P) of chains that begin so many times as wide as the target, those (draws,) that a run
+        would keep, and the acceptance."""
         thin = max(1, num_steps // NUM_DRAWS)
         own = tuple((name, 1 if name == "num_cycles" else value) for name, value in self.settings.own)
         length = num_steps - num_steps % thin
@@ -350,8 +354,9 @@ class Pilot:
         for chunk in chunks(settings):
             carry, draws = self._advance(sampler, carry, chunk.num_steps)
             parts.append(draws)
-        positions = np.concatenate([part.positions for part in parts], axis=1)[:, draw_steps(settings)[1]]
-        return positions, float(np.mean(np.concatenate([part.acceptance for part in parts], axis=1)))
+        positions = np.concatenate([part.positions for part in parts], axis=1)
+        acceptance = float(np.mean(np.concatenate([part.acceptance for part in parts], axis=1)))
+        return positions, draw_steps(settings)[1], acceptance
 
     def _started(self, sampler: Sampler, spread: float = 1.0) -> Any:
         """A carry of chains that begin as wide as the target: pilots are too short to forget a wider start."""
@@ -398,6 +403,16 @@ def _foretold_cost(rungs: list[Rung]) -> float:
     if len(rungs) < 2:
         return rungs[-1].cost if rungs else 0.0
     return rungs[-1].cost * max(1.0, rungs[-1].cost / rungs[-2].cost)
+
+
+def parted(draws: np.ndarray, is_kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Draws (chains, draws, P) of a pilot before and after its warm-up, and how many of them a run would keep.
+
+    The warm-up is the first half; in a cycle of the step size it is what runs drop as well. All that they keep is
+    judged then, at the larger steps too: the last of a cycle alone are far less biased.
+    """
+    is_late = np.arange(draws.shape[1]) >= draws.shape[1] // 2 if is_kept.all() else is_kept
+    return draws[:, ~is_late], draws[:, is_late], int(is_kept.sum())
 
 
 def outputs(problem: Problem, draws: np.ndarray) -> np.ndarray:

@@ -8,6 +8,8 @@ from scipy.special import gammaln, ndtr
 #: Atoms that stand for a mixture in the pairs of its CRPS. Measured error of the mean CRPS with 4,000 draws: at most
 #: 4e-4 of it for normal and t3 draws and 2e-3 for two far modes; all pairs of every 20th draw would be off by 2e-2.
 NUM_ATOMS = 128
+#: Steps of the integral in a CRPS, in sd of the noise, and terms of the series that stands for Phi between them.
+STEP, NUM_TERMS = 0.75, 13
 
 
 def accuracy(probabilities: np.ndarray, targets: np.ndarray) -> float:
@@ -86,31 +88,61 @@ def _atoms(centres: np.ndarray, num_atoms: int) -> tuple[np.ndarray, np.ndarray]
     num_draws = len(centres)
     starts = np.unique(np.linspace(0, num_draws, num_atoms, endpoint=False).astype(int))
     counts = np.diff(starts, append=num_draws)
-    sums = np.add.reduceat(np.sort(centres, axis=0), starts, axis=0, dtype=np.float64)
-    return sums / counts[:, None], counts / num_draws
+    # Each point's draws side by side, which are sorted and added several times as fast as down the columns.
+    ordered = np.sort(np.ascontiguousarray(centres.T), axis=1)
+    sums = np.add.reduceat(ordered, starts, axis=1, dtype=np.float64)
+    return np.ascontiguousarray((sums / counts).T), counts / num_draws
 
 
 def _mean_distance(atoms: np.ndarray, weights: np.ndarray, noise_sd: float) -> np.ndarray:
     """E|Y - Y'| (n,) of two draws of the mixtures of N(atoms, noise_sd^2), whose atoms (k, n) are sorted.
 
-    Over pairs of atoms, or where these are more than the steps of it, as an integral of the distribution function,
+    Over pairs of atoms, or where that takes longer, as an integral of the distribution function,
 
         E|Y - Y'| = 2 integral of F (1 - F),
 
     by the trapezoidal rule, which is exact to exp(-(pi sd / step)^2), some 1e-8, for what is as smooth as this.
     """
-    step, margin = 0.75 * noise_sd, 7 * noise_sd
-    num_steps = math.ceil((np.max(atoms[-1] - atoms[0]) + 2 * margin) / step)
-    total = np.zeros(atoms.shape[1])
-    if num_steps > len(atoms):
+    margin = 7 * noise_sd
+    num_steps = math.ceil((np.max(atoms[-1] - atoms[0]) + 2 * margin) / (STEP * noise_sd))
+    if num_steps > 2 * len(atoms):
+        total = np.zeros(atoms.shape[1])
         for atom, weight in zip(atoms, weights, strict=True):
             total += weight * (weights @ mean_absolute(atoms - atom, np.sqrt(2) * noise_sd))
         return total
-    ratios = (atoms - atoms[0] + margin) / noise_sd
-    for number in range(num_steps + 1):
-        distribution = weights @ ndtr(number * step / noise_sd - ratios)
-        total += distribution * (1 - distribution)
-    return 2 * step * total
+    distribution = _distribution((atoms - atoms[0] + margin) / noise_sd, weights, num_steps)
+    return 2 * STEP * noise_sd * np.sum(distribution * (1 - distribution), axis=0)
+
+
+def _distribution(places: np.ndarray, weights: np.ndarray, num_steps: int) -> np.ndarray:
+    """F (num_steps + 1, n) of the mixtures of N(places, 1) at 0, STEP, 2 STEP, …, whose places (k, n) lie between.
+
+    Phi is expanded around the step that is nearest to a place, at s STEP + d, so that it is not evaluated at each step
+    for each place, but once for each distance between two steps:
+
+        Phi(t STEP - place) = sum_p Phi^(p)((t - s) STEP) (-d)^p / p!,   |d| <= STEP / 2
+
+    with Phi^(p) = (-1)^(p - 1) He_(p - 1) phi. The rest is below 1e-10.
+    """
+    num_points = places.shape[1]
+    nearest = np.rint(places / STEP).astype(int)
+    offsets, cells = STEP * nearest - places, nearest * num_points + np.arange(num_points)
+    lags = STEP * np.arange(-num_steps, num_steps + 1)
+    # t - s, as an index into the lags.
+    pairs = np.subtract.outer(np.arange(num_steps + 1), np.arange(num_steps + 1)) + num_steps
+    derivatives = [ndtr(lags), np.exp(-0.5 * lags**2) / np.sqrt(2 * np.pi)]
+    derivatives.append(-lags * derivatives[1])
+    while len(derivatives) < NUM_TERMS:
+        # He_(p+1)(x) = x He_p(x) - p He_(p-1)(x)
+        order = len(derivatives) - 2
+        derivatives.append(-lags * derivatives[-1] - order * derivatives[-2])
+    total = np.zeros((num_steps + 1, num_points))
+    moments = np.repeat(weights[:, None], num_points, axis=1)
+    for order, derivative in enumerate(derivatives):
+        of_cells = np.bincount(cells.ravel(), moments.ravel(), minlength=total.size).reshape(total.shape)
+        total += derivative[pairs] @ of_cells
+        moments *= offsets / (order + 1)
+    return total
 
 
 def mean_absolute(mean: np.ndarray, sd: float) -> np.ndarray:

@@ -52,6 +52,7 @@ COMMANDS = {
         (
             "score draws.npz --task digits --weight data",
             "score --task digits --problem problem.npz    # write the data to sample",
+            "score draws.npz --task digits --weight 100 --board leaderboard_digits-w100.csv --evaluations 4e8",
         ),
         "workflows.score",
         "main",

@@ -24,10 +24,10 @@ WORK = {
     "compilation": "compiled loops, or looking them up in the cache",
     "imports": "starting processes, and their libraries",
     "audit": "checking decisions against all the data, with the compilation of that",
+    "tuning": "pilots that find the step of a method: before its runs, and ahead of all seeds on whole networks",
     "files": "building samplers, the first state of chains, reading and writing",
     "networks": "data, training, modes and curvature",
     "references": "closed forms and gold standards",
-    "tuning": "pilots of methods on whole networks, apart from their runs",
     "evaluation": "metrics and curves",
     "timing": "the same step at several N, by turns",
     "look": "which claims want more seeds",
@@ -45,6 +45,9 @@ REST = {
     "evaluate": "evaluation",
     "track": "tracking",
 }
+#: What processes did that a step started and waited for, where that is not the step's own kind of work: compilers.
+#: Snakemake's are the other steps, which have lines of their own.
+OF_CHILDREN = {"sample": "compilation", "tune": "compilation", "snakemake": None}
 
 
 class Meter:
@@ -76,7 +79,6 @@ def metered(results: Path, step: str, what: str = "") -> Iterator[Meter]:
             "step": step,
             "what": what,
             "cpu_s": time.process_time(),
-            # Compilers, for the most part.
             "children_s": of_children.ru_utime + of_children.ru_stime,
             "phases": meter.phases,
         }
@@ -109,13 +111,12 @@ def budget(usages: Sequence[Usage]) -> dict[str, float]:
     seconds: dict[str, float] = {}
     for usage in usages:
         phases: Mapping[str, float] = usage["phases"]
-        compiling: dict[str, float] = {"compilation": usage["children_s"]} if usage["step"] == "sample" else {}
         rest = REST.get(usage["step"], str(usage["step"]))
-        parts: list[tuple[str, float]] = [
-            *phases.items(),
-            *compiling.items(),
-            (rest, usage["cpu_s"] - sum(phases.values())),
-        ]
+        # Of a run that was killed and went on, what the killed process did is in its phases too.
+        parts = [*phases.items(), (rest, max(0.0, usage["cpu_s"] - sum(phases.values())))]
+        of_children = OF_CHILDREN.get(usage["step"], rest)
+        if of_children and usage["children_s"]:
+            parts.append((of_children, usage["children_s"]))
         for kind, more in parts:
             seconds[kind] = seconds.get(kind, 0.0) + more
     return dict(sorted(seconds.items(), key=lambda item: -item[1]))

@@ -14,7 +14,7 @@ from metrics.seeds import Estimate
 from records.columns import COLUMNS
 from records.display import distinct_settings, format_given, task_name
 from records.methods import in_order
-from records.setting import Setting, one_backend, plain_rows
+from records.setting import CONVERGED, Setting, one_backend, plain_rows
 from records.study import StudyResults
 from reports.tables import MARGIN, WINNER_RULE, why_not
 
@@ -60,10 +60,7 @@ def with_entrant(board: pd.DataFrame, name: str, metrics: Row, evaluations: floa
 
     ``metrics`` are those of ``workflows.score``; without the evaluations that the draws took they have no rank.
     """
-    costs = {"likelihood_evaluations": evaluations, "gradient_evaluations": evaluations and 0}
-    run = {"status": "ok", "method": name, "seed": 0, "run": name}
-    setting = Setting(tuple(plain_rows(pd.DataFrame([{**dict.fromkeys(COLUMNS), **metrics, **costs, **run}]))))
-    row = _row(setting, MADE_ELSEWHERE)
+    row = _row(_entrant(name, metrics, evaluations), MADE_ELSEWHERE)
     if row["reason"] is None and evaluations is None:
         row["reason"] = "its evaluations are not known"
     plain = board.astype(object).where(board.notna(), None)
@@ -72,6 +69,27 @@ def with_entrant(board: pd.DataFrame, name: str, metrics: Row, evaluations: floa
     # What takes no evaluations stays first.
     ranked.sort(key=lambda one: math.inf if one[CRITERION] is None else one[CRITERION], reverse=True)
     return pd.DataFrame(_ranked([*ranked, *(one for one in [row, *others] if one["reason"] is not None)]))
+
+
+def answer_of(metrics: Row) -> str:
+    """What ``metrics`` of draws made elsewhere come to, in words and by the same rule."""
+    setting = _entrant("yours", metrics, None)
+    problem = _reason(setting)
+    parts = [problem or f"within the bound of leaderboards ({MARGIN} sd in the mean, {100 * MARGIN:.0f} % in the sd)"]
+    if metrics.get("mean_error") is not None:
+        parts.append(f"mean off by {metrics['mean_error']:.2g} sd, sd {metrics['sd_ratio']:.3g} times the reference's")
+    if setting.is_converged:
+        parts.append(f"ESS {metrics['ess_bulk_min']:.0f}")
+    else:
+        parts.append(f"asked for: {CONVERGED}")
+    return "; ".join(parts)
+
+
+def _entrant(name: str, metrics: Row, evaluations: float | None) -> Setting:
+    """Draws made elsewhere as the only run of a setting."""
+    costs = {"likelihood_evaluations": evaluations, "gradient_evaluations": evaluations and 0}
+    run = {"status": "ok", "method": name, "seed": 0, "run": name}
+    return Setting(tuple(plain_rows(pd.DataFrame([{**dict.fromkeys(COLUMNS), **metrics, **costs, **run}]))))
 
 
 def _row(setting: Setting, text: str) -> Row:
@@ -139,6 +157,8 @@ def _reason(setting: Setting) -> str | None:
         least = [row["ess_bulk_min"] for row in setting.ok if row["ess_bulk_min"] is not None]
         if worst and least:
             return f"{problem}: R-hat up to {max(worst):.3g}, ESS from {min(least):.0f}"
+        note = next((row["convergence_note"] for row in setting.ok if row["convergence_note"]), None)
+        return f"{problem}: {note}" if note else problem
     return problem
 
 

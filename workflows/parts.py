@@ -6,15 +6,21 @@ alone, and not from the machine, so that every call and every node of a cluster 
 """
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from implementations.backends import BACKENDS
+from implementations.ladder import budget_of
 from implementations.settings import NUM_BATCHES
 from workflows.study import Run
 
 #: Expected seconds of a part. Starting a process takes some three, so a part is at least several times as long.
 SHORTEST, LONGEST = 10.0, 40.0
+#: Leapfrog steps of a trajectory that ends by itself, about: 6 in a logistic regression, 700 in a whole network.
+TYPICAL_TRAJECTORY = 64
+#: Decisions that ask for as many points as it takes, from a mini-batch to all.
+ASKING = frozenset({"barker", "sequential", "poisson"})
 #: A small study is cut into this many parts where that leaves none too short: enough for the cores of a desktop.
 NUM_PARTS = 8
 
@@ -74,19 +80,29 @@ def expected_seconds(run: Run) -> float:
 
         start + steps (call + evaluations per step x chains x time of an evaluation)
 
-    An evaluation is the loss of a single point; its time grows with the parameters.
+    An evaluation is the loss of a single point; its time grows with the parameters. A ladder of steps has a budget of its
+    own, mostly of gradients, which take three times as long.
     """
     settings, size = run.settings, run.variant.size
+    own = settings.as_dict()
     if run.card.needs_all(settings):
         evaluations = size.num_points
+        if "target_acceptance" in own:
+            evaluations *= int(own.get("num_leapfrog", TYPICAL_TRAJECTORY))
+    elif run.card.accepts in ASKING:
+        evaluations = round(math.sqrt(2 * (settings.batch_size or 1) * size.num_points))
     else:
         # At both ends of a move. What a pilot run will choose is not known yet: as many mini-batches as by default.
         num_batches = NUM_BATCHES.default if "num_batches" in settings.automatic else settings.num_batches
         evaluations = 2 * (settings.batch_size or 1) * (num_batches or 1)
     steps = settings.num_warmup + settings.num_steps
-    work = evaluations * settings.chains * 2e-9 * (1 + size.num_parameters / 20)
+    of_one = 2e-9 * (1 + size.num_parameters / 20)
+    work = evaluations * settings.chains * of_one
+    tuning = 0.0
+    if settings.step_size == "ladder" and not run.is_tuned_apart:
+        tuning = 3 * budget_of(size.num_points, settings.chains) * of_one
     library, _ = BACKENDS[run.backend]
     if library == "jax":
-        return 1.0 + steps * (3e-6 + work)
+        return 1.0 + tuning + steps * (3e-6 + work)
     # Eager steps are slow; long runs are compiled, which takes as long as a hundred thousand of them.
-    return 1.0 + min(steps * (250e-6 + 4 * work), 20.0 + steps * (25e-6 + 4 * work))
+    return 1.0 + tuning + min(steps * (250e-6 + 4 * work), 20.0 + steps * (25e-6 + 4 * work))

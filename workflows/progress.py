@@ -19,19 +19,27 @@ from workflows.study import Run
 INTERVAL = 1.0
 #: Jobs whose own lines say nothing that those of the runs do not.
 OF_RUNS = ("sample", "evaluate", "all")
+#: The plan counts like so many seconds of finished runs. The first of them are mostly compilation, and alone they would
+#: say that a study of half an hour takes a day.
+PLANNED = 60.0
 
 
 class Progress:
     """Tells of the runs of a study as they finish, by whatever process on whatever machine that has its folder."""
 
     def __init__(
-        self, runs: Sequence[Run], results: Path, stream: TextIO, clock: Callable[[], float] = time.monotonic
+        self,
+        runs: Sequence[Run],
+        results: Path,
+        stream: TextIO,
+        num_cores: int = 1,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.paths = {run: run_folder(results, run.path) / "run.json" for run in runs}
         #: Worked out once: they ask for the task of each run.
         self.kinds = {run: (run.variant.label, run.method, run.backend) for run in runs}
         self.expected = {run: expected_seconds(run) for run in runs}
-        self.stream, self.clock = stream, clock
+        self.stream, self.num_cores, self.clock = stream, num_cores, clock
         self.started_at = clock()
         #: When the record of each run was written, for those that have one.
         self.times = {run: when for run in runs if (when := self._written(run)) is not None}
@@ -67,15 +75,15 @@ class Progress:
         """Seconds until all are done; None where none is, or none has finished to judge by.
 
         What finished runs took over what was expected of them, of the same task, method and backend where there are
-        any, times what is expected of the others. How many run at a time, and what is done beside, is in the time that
-        this call has taken so far.
+        any, times what is expected of the others. How many run at a time, and what else is done, is in the time that
+        this call has taken so far. The plan, in which runs take what is expected on all cores, weighs less and less.
         """
         waiting = [run for run in self.paths if run not in self.times]
         spent = sum(self.seconds.values())
         if not waiting or spent <= 0:
             return None
-        expected: defaultdict[Any, float] = defaultdict(float)
-        taken: defaultdict[Any, float] = defaultdict(float)
+        expected: defaultdict[Any, float] = defaultdict(float, {None: PLANNED})
+        taken: defaultdict[Any, float] = defaultdict(float, {None: PLANNED})
         for run, seconds in self.seconds.items():
             for kind in (self.kinds[run], None):
                 expected[kind] += self.expected[run]
@@ -84,7 +92,8 @@ class Progress:
         for run in waiting:
             known = self.kinds[run] if self.kinds[run] in taken else None
             total += self.expected[run] * taken[known] / expected[known]
-        return total * (self.clock() - self.started_at) / spent
+        elapsed = self.clock() - self.started_at
+        return total * (elapsed + PLANNED / self.num_cores) / (spent + PLANNED)
 
     def _line(self, run: Run, record: dict[str, Any]) -> str:
         number, total = len(self.times), len(self.paths)

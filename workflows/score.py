@@ -10,7 +10,7 @@ row, one after the other. ``--problem problem.npz`` writes the data they are to 
     U_w(theta) = -log p(theta) + (w / N) sum_j l_j(theta)
 
 Metrics are those of a study's runs, by the names of ``records.columns``, but for costs and decisions, which draws alone
-do not tell. They go to standard output as JSON. With ``--board leaderboard.csv``, a table of a report, that table goes
+do not tell. They go to standard output as JSON, after them the answer in one sentence to standard error. With ``--board leaderboard.csv``, a table of a report, that table goes
 there instead, with one more row: ``--name``, ranked by the evaluations of single points that the draws took
 (``--evaluations``).
 """
@@ -29,11 +29,15 @@ from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.files import Damaged, read_npz
 from implementations.settings import WEIGHT
 from implementations.tasks import prepare
+from implementations.tasks.exact import has_closed_form
 from implementations.tasks.problem import Problem
+from records.failures import load_reference
 from records.reference import Reference, reference
-from reports.leaderboard import CRITERION, with_entrant
+from reports.leaderboard import CRITERION, answer_of, with_entrant
 from workflows.evaluation import Metrics, metrics_of_draws
 
+#: Deviations of the mean, in sd of the reference, that no slow chain explains.
+FAR_OFF = 2.0
 #: How the command is called; the front door has another name for it.
 PROGRAM = "python -m workflows.score"
 
@@ -46,6 +50,8 @@ def score(problem: Problem, draws: np.ndarray, weight: float, answer: Reference 
     draws = checked(draws, problem)
     if answer is None:
         answer = reference(problem, weight)
+    if answer.draws.shape[1] != problem.num_parameters or len(answer.predictive_mean) != len(problem.test_targets):
+        raise SettingError(f"the reference is that of another problem than {problem.task!r} as it is given")
     if (answer.task, answer.task_seed, answer.weight) != (problem.task, problem.seed, weight):
         raise SettingError(
             f"the reference is that of {answer.task!r}, seed {answer.task_seed}, weight {answer.weight:g}; expected "
@@ -70,6 +76,21 @@ def checked(draws: np.ndarray, problem: Problem) -> np.ndarray:
     return draws
 
 
+def hint(draws: np.ndarray, found: Metrics) -> str | None:
+    """What may be wrong with draws that are not right: the usual mistakes."""
+    if draws.shape[0] > draws.shape[1]:
+        return (
+            f"these are {draws.shape[0]} chains of {draws.shape[1]} draws each; were the first two axes exchanged? "
+            "The order is (chains, draws, P)"
+        )
+    if (found.get("mean_error") or 0) > FAR_OFF:
+        return (
+            "draws so far off are often in another order: matrices (inputs + 1, outputs), biases first, row by row; or "
+            "of another target: another weight, prior or seed, or inputs that were scaled again"
+        )
+    return None
+
+
 def load_draws(path: Path) -> np.ndarray:
     """The array ``draws`` of a file. Raises SettingError."""
     try:
@@ -77,11 +98,24 @@ def load_draws(path: Path) -> np.ndarray:
     except OSError as error:
         raise SettingError(f"{path} cannot be read: {error.strerror}") from None
     except Damaged as error:
-        raise SettingError(f"{path}: {error}") from None
+        raise SettingError(f"{error}; expected what numpy.savez(path, draws=array) writes") from None
     if "draws" not in arrays:
         names = ", ".join(map(repr, arrays)) or "nothing"
         raise SettingError(f"{path} holds {names}; expected an array 'draws'")
     return arrays["draws"]
+
+
+def _read_reference(path: Path) -> Reference:
+    """Raises SettingError."""
+    try:
+        found = load_reference(path)
+    except OSError as error:
+        raise SettingError(f"{path} cannot be read: {error.strerror}") from None
+    except Damaged as error:
+        raise SettingError(f"{path} is no reference: {error}") from None
+    if isinstance(found, str):
+        raise SettingError(f"{path} is no reference: {found}")
+    return found
 
 
 def _read_board(path: Path) -> pd.DataFrame:
@@ -123,6 +157,12 @@ def _parser(program: str) -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder of downloaded data (default: %(default)s)",
     )
+    add(
+        "--reference",
+        type=Path,
+        metavar="FILE",
+        help="a reference kept by a study: results/STUDY/references/…/reference.npz (default: compute it)",
+    )
     add("--problem", type=Path, metavar="FILE", help="write the data and the network here, so that you can make draws")
     add("--board", type=Path, metavar="FILE", help="add the draws to this leaderboard of a report, a CSV file")
     add("--name", default="yours", help="name of the draws on the leaderboard (default: %(default)s)")
@@ -157,15 +197,22 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         if named == "batch":
             raise SettingError("weight = 'batch' needs a batch_size, which draws do not have; give a number")
         weight = float(problem.num_points if named == "data" else named)
-        found: dict[str, Any] = score(problem, load_draws(given.draws), weight)
+        draws = checked(load_draws(given.draws), problem)
+        answer = _read_reference(given.reference) if given.reference else None
+        if answer is None and not has_closed_form(problem):
+            print("finding the reference: seconds for one layer, minutes for a whole network", file=sys.stderr)
+        found: dict[str, Any] = score(problem, draws, weight, answer)
         board = _read_board(given.board) if given.board else None
     except SettingError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if board is not None:
         print(with_entrant(board, given.name, found, given.evaluations).to_csv(index=False), end="")
-        return 0
-    print(json.dumps({"task": problem.task, "seed": problem.seed, "target_weight": weight, **found}, indent=2))
+    else:
+        print(json.dumps({"task": problem.task, "seed": problem.seed, "target_weight": weight, **found}, indent=2))
+    print(f"{given.name}: {answer_of(found)}", file=sys.stderr)
+    if text := hint(draws, found):
+        print(f"note: {text}", file=sys.stderr)
     return 0
 
 

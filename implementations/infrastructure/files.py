@@ -118,7 +118,10 @@ def _opened(path: Path) -> Iterator[Any]:
     # Opened here: np.load would leave a damaged file open.
     with path.open("rb") as file:
         try:
-            with np.load(file, allow_pickle=False) as archive:
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                raise Damaged(f"{path} is a single array, as numpy.save writes it")
+            with found as archive:
                 yield archive
         except _OF_DAMAGED_FILES as error:
             # A place before the beginning of the file is an error of the file's; others are the system's.

@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,11 @@ PACKAGES = ("numpy", "scipy", "jax", "jaxlib", "torch", "blackjax")
 
 def versions() -> dict[str, str]:
     """Python and the packages that numbers depend on."""
-    return {"python": platform.python_version()} | {package: version(package) for package in PACKAGES}
+    return {"python": platform.python_version()} | {package: _version(package) for package in PACKAGES}
+
+
+#: Read once per process, which makes many runs.
+_version = cache(version)
 
 
 def git_state(root: Path = Path(__file__).parents[2]) -> dict[str, Any]:

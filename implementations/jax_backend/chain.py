@@ -44,27 +44,35 @@ class Carry(NamedTuple):
     finite_steps: Array  # (chains,)
 
 
+#: Draws that a chunk has room for, at the least and within so many bytes: chunks of most runs have fewer, and so do
+#: those of their pilots, which then run on the same compiled code.
+SHARED_SLOTS, SHARED_BYTES = 128, 2**22
+
+
 class Loop:
     """The functions of a form, compiled when they are first needed."""
 
-    def __init__(self, form: Form, thin: int, num_draws: int) -> None:
-        """``num_draws`` are those of a full chunk, kept after every ``thin`` steps."""
-        self.form, self.thin, self.num_draws = form, thin, num_draws
+    def __init__(self, form: Form, num_slots: int) -> None:
+        """``num_slots`` are the draws that a chunk has room for."""
+        self.form, self.num_slots = form, num_slots
         self.kernel = form.kernel(likelihood, minibatch)
         self.init: Callable[..., Any] = jax.jit(self._init)
         options = QUICK_TO_COMPILE if form.model.num_points <= MOST_POINTS_QUICKLY else None
         self.audit: Callable[..., Any] = jax.jit(self._audit, compiler_options=options)
         self.balance: Callable[..., Any] = jax.jit(self._balance, compiler_options=options)
         self.compiled: Any = None
+        self._block_steps: int | None = None
 
     def random(self, key: Array) -> JaxRandom:
         return JaxRandom(key, self.form.model.num_points, self.form.dtype)
 
     def block_steps(self, values: Values) -> int:
-        """Steps whose random numbers are drawn together."""
-        shape = (1, self.form.chains)
-        one = jax.eval_shape(lambda key: self.kernel.noise(self.random(key), shape, values), jax.random.key(0))
-        return block_steps([leaf.shape for leaf in jax.tree.leaves(one)])
+        """Steps whose random numbers are drawn together, which follow from the form."""
+        if self._block_steps is None:
+            shape = (1, self.form.chains)
+            one = jax.eval_shape(lambda key: self.kernel.noise(self.random(key), shape, values), jax.random.key(0))
+            self._block_steps = block_steps([leaf.shape for leaf in jax.tree.leaves(one)])
+        return self._block_steps
 
     def chunk(self, *arguments: Any) -> Any:
         """Run a chunk, which the first call compiles."""
@@ -81,13 +89,14 @@ class Loop:
         return self.kernel.init(noise, positions, points, values)
 
     def _chunk(
-        self, points: Points, values: Values, carry: Carry, num_steps: Array
+        self, points: Points, values: Values, carry: Carry, num_steps: Array, thin: Array
     ) -> tuple[Carry, tuple[Array, ...], Array]:
         """Blocks of steps: the noise of a block is drawn at once, its steps run one after the other.
 
-        Returns what was kept of each stride, and the evaluations as 32-bit halves of whole numbers (2, kinds, chains).
+        Returns what was kept of each stride of ``thin`` steps, and the evaluations as 32-bit halves of whole numbers
+        (2, kinds, chains).
         """
-        thin, num_draws = self.thin, self.num_draws
+        num_slots, share = self.num_slots, 1 / thin.astype(self.form.dtype)
         chains, num_parameters = carry.state.position.shape
         block = self.block_steps(values)
 
@@ -106,13 +115,13 @@ class Loop:
             high = high + (low < evaluations).astype(jnp.uint32)
             # Every step writes into the slot of its stride; the last of them stays. Warm-up may run past the slots of
             # draws, and what does goes into one more.
-            slot = jnp.minimum((first + number) // thin, num_draws)
+            slot = jnp.minimum((first + number) // thin, num_slots)
             return (
                 Carry(state, carry.key, carry.num_blocks, carry.num_steps + 1, carry.finite_steps + is_finite),
                 (high, low),
                 positions.at[slot].set(state.position, mode="promise_in_bounds"),
-                acceptance.at[slot].add(info.is_accepted / thin, mode="promise_in_bounds"),
-                variance.at[slot].add(info.variance / thin, mode="promise_in_bounds"),
+                acceptance.at[slot].add(info.is_accepted * share, mode="promise_in_bounds"),
+                variance.at[slot].add(info.variance * share, mode="promise_in_bounds"),
             )
 
         def one_block(loop: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -127,14 +136,14 @@ class Loop:
             return done + length, carry._replace(num_blocks=carry.num_blocks + 1), *kept
 
         none = jnp.zeros((2, chains), jnp.uint32)
-        positions = jnp.zeros((num_draws + 1, chains, num_parameters), self.form.dtype)
-        means = jnp.zeros((num_draws + 1, chains), self.form.dtype)
+        positions = jnp.zeros((num_slots + 1, chains, num_parameters), self.form.dtype)
+        means = jnp.zeros((num_slots + 1, chains), self.form.dtype)
         _, carry, evaluations, *kept = jax.lax.while_loop(
             lambda loop: loop[0] < num_steps,
             one_block,
             (jnp.int32(0), carry, (none, none), positions, means, means),
         )
-        return carry, tuple(array[:num_draws] for array in kept), jnp.stack(evaluations)
+        return carry, tuple(array[:num_slots] for array in kept), jnp.stack(evaluations)
 
     def _audit(self, key: Array, positions: Array, numbers: Array, points: Points, values: Values) -> dict[str, Array]:
         audit: Callable[..., Any] = self.kernel.audit  # type: ignore[assignment]
@@ -173,9 +182,9 @@ class JaxSampler:
 
     def __init__(self, problem: Problem, card: Card, settings: Settings, device: jax.Device) -> None:
         self.problem, self.settings, self.device = problem, settings, device
-        self.loop = loop_of(
-            Form.of(problem, card, settings, device), settings.thin, chunk_steps(settings) // settings.thin
-        )
+        num_draws = chunk_steps(settings) // settings.thin
+        affordable = SHARED_BYTES // (settings.chains * problem.num_parameters * np.dtype(settings.dtype).itemsize)
+        self.loop = loop_of(Form.of(problem, card, settings, device), max(num_draws, min(SHARED_SLOTS, affordable)))
         self.inputs = Inputs(problem, card, settings)
         with self._precision():
             self.points: Points = jax.tree.map(self._put, self.inputs.points())
@@ -207,7 +216,7 @@ class JaxSampler:
     def compile(self, carry: Carry) -> bool:
         is_first = self.loop.compiled is None
         with self._precision():
-            self.loop.compile(self.points, self.values, carry, np.int32(0))
+            self.loop.compile(self.points, self.values, carry, np.int32(0), np.int32(1))
         return is_first
 
     def at_step_size(self, step_size: float) -> Self:
@@ -219,11 +228,14 @@ class JaxSampler:
     def advance(self, carry: Carry, num_steps: int, is_warmup: bool = False) -> tuple[Carry, Draws, Costs]:
         with self._precision():
             values = self.values._replace(is_warmup=self._put(np.bool_(is_warmup)))
-            carry, kept, evaluations = self.loop.chunk(self.points, values, carry, np.int32(num_steps))
+            carry, kept, evaluations = self.loop.chunk(
+                self.points, values, carry, np.int32(num_steps), np.int32(self.settings.thin)
+            )
             jax.block_until_ready((carry, kept))
         num_draws = num_steps // self.settings.thin
         high, low = np.asarray(evaluations).astype(np.int64)
-        draws = Draws(*(np.asarray(array)[:num_draws].swapaxes(0, 1) for array in kept))
+        # A copy: what stays must not hold on to the room that is left.
+        draws = Draws(*(np.asarray(array)[:num_draws].copy().swapaxes(0, 1) for array in kept))
         return carry, draws, Costs(*(high * 2**32 + low))
 
     def finite_steps(self, carry: Carry) -> np.ndarray:

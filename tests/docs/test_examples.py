@@ -18,6 +18,7 @@ from reports.types import NOT_ASKED, REPRODUCED
 from tests.reports.pictures import flaws
 from tests.reports.studies import row, study_of
 from workflows.grid import load_study
+from workflows.score import main as score
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -48,6 +49,19 @@ def test_the_first_example_shows_that_the_penalty_is_needed(capsys):
     # 80,000 steps of chains that move by a fifth of the posterior's sd: a few hundred effective draws.
     assert min(found["naive"]) > 1.15
     assert found["pbnn"] == pytest.approx([1, 1], abs=0.15)
+
+
+def test_draws_of_a_program_of_ones_own_get_the_score_that_the_page_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    given = ["--task", "logistic", "--weight", "100"]
+    assert score([*given, "--problem", "problem.npz"]) == 0
+    runpy.run_path(str(EXAMPLES / "draws.py"))
+    capsys.readouterr()
+    assert score(["draws.npz", *given]) == 0
+    answer = capsys.readouterr().err.splitlines()[-1]
+    assert answer.startswith("yours: within the bound of leaderboards")
+    page = (EXAMPLES.parent / "use" / "score.md").read_text(encoding="utf-8")
+    assert answer.partition(";")[0] in page
 
 
 def test_own_arrays_give_the_same_answer_on_all_data_and_on_mini_batches(capsys):

@@ -9,6 +9,7 @@ from scipy import signal
 
 from implementations import ladder
 from implementations.infrastructure.errors import SettingError
+from implementations.jax_backend.chain import loop_of
 from implementations.ladder import Bias, Known, Pilot, Rung, budget_of, choose, climb, slowest
 from implementations.methods import METHODS, resolve
 from implementations.sampling import sample
@@ -193,7 +194,7 @@ class TestWhereTheRightPredictionsAreKnown:
 )
 def test_every_method_has_the_same_budget_and_keeps_it(problem, small_budget, method, given):
     found = climbed(problem("linear"), method, **given)
-    assert budget_of(problem("linear"), 4) == BUDGET == found.budget
+    assert budget_of(problem("linear").num_points, 4) == BUDGET == found.budget
     assert 0.4 * BUDGET < found.num_likelihoods + found.num_gradients <= BUDGET
     steps = [rung["step_size"] for rung in found.rungs]
     default = METHODS[method].settings["step_size"].default_for(2)
@@ -210,6 +211,20 @@ def test_a_step_that_widens_the_target_is_not_chosen(problem, small_budget, monk
     assert temperatures[-1] > 1.3
     chosen = next(rung for rung in found.rungs if rung["step_size"] == found.chosen["step_size"])
     assert chosen["temperature"] - 2 * chosen["temperature_error"] <= 1.1
+
+
+@pytest.mark.parametrize("method", ["csgld", "csghmc"])
+def test_a_cycle_is_judged_by_all_that_a_run_keeps_of_it(problem, monkeypatch, method):
+    """Not by the smallest steps of its end alone, which would let a first step through that is far too large."""
+    linear = problem("linear")
+    monkeypatch.setattr(ladder, "NUM_DRAWS", 100)
+    settings = resolve(method, GIVEN | {"batch_size": 10, "step_size": 0.1, "explored": 0.2}, linear)
+    pilot, judged = Pilot(linear, METHODS[method], settings, "torch-cpu", 0), []
+    monkeypatch.setattr(ladder, "slowest", lambda traces, variances: judged.append(traces.shape[1]) or 0.25)
+    rung = pilot._rung(0.1, 1000)
+    # Of 100 draws the run drops the first fifth; each kept one, of 10 steps and 4 chains, counts for a quarter.
+    assert judged == [80]
+    assert rung.draws_per_step == pytest.approx(4 * 0.25 * 80 / 1000)
 
 
 @pytest.mark.parametrize(("best", "expected"), [(40.0, 32.0), (1 / 40, 1 / 32), (1.0, 1.0)])
@@ -233,8 +248,8 @@ def test_a_step_that_carries_chains_away_from_the_starts_of_a_run_is_not_taken(p
     right, default = Pilot._run, METHODS["sgld"].settings["step_size"].default_for(2)
 
     def run(self, step_size, num_steps, spread=1.0):
-        draws, acceptance = right(self, step_size, num_steps, spread)
-        return (draws * np.nan if spread > 2 and step_size > default else draws), acceptance
+        draws, *others = right(self, step_size, num_steps, spread)
+        return (draws * np.nan if spread > 2 and step_size > default else draws), *others
 
     free = climbed(problem("linear"), "sgld", batch_size=10)
     monkeypatch.setattr(Pilot, "_run", run)
@@ -247,10 +262,10 @@ def test_a_step_that_moves_no_chain_away_from_the_starts_of_a_run_is_not_taken(p
     right, default = Pilot._run, METHODS["pbnn"].settings["step_size"].default_for(2)
 
     def run(self, step_size, num_steps, spread=1.0):
-        draws, acceptance = right(self, step_size, num_steps, spread)
+        draws, *others = right(self, step_size, num_steps, spread)
         if spread > 1 and step_size > default / 4:
             draws[1] = draws[1, :1]
-        return draws, acceptance
+        return draws, *others
 
     free = climbed(problem("linear"), "pbnn", batch_size=5)
     monkeypatch.setattr(Pilot, "_run", run)
@@ -282,3 +297,15 @@ def test_with_too_little_for_a_ladder_the_default_stays_and_the_run_says_so(prob
 def test_a_ladder_and_automatic_batches_are_refused_together():
     with pytest.raises(SettingError, match="num_batches = 'auto' goes with step_size = 'auto' or a number"):
         resolve("pbnn", {"step_size": "ladder", "num_batches": "auto"}, Size("regression", 2000, 21))
+
+
+def test_pilots_run_on_the_compiled_code_of_their_run(problem, monkeypatch):
+    monkeypatch.setattr(ladder, "LEAST_BUDGET", 10 * BUDGET)
+    loop_of.cache_clear()
+    # Kept draws, and steps between them, are others in each: a run of 40 draws per chunk, rungs and starts.
+    made = sample(problem("linear"), "sgld", GIVEN | {"num_steps": 20_000, "batch_size": 20}, "jax-cpu")
+    assert made.status == "ok" and len(made.progress.tuning["rungs"]) > 1
+    assert made.has_compiled is False, "its pilots had"
+    assert loop_of.cache_info().currsize == 1
+    # A checkpoint, and what is kept in memory, have no more than the draws.
+    assert all(part.positions.base.size == part.positions.size for part in made.progress.kept)

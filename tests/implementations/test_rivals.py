@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,9 +16,19 @@ from implementations.inputs import Inputs, ModelTarget
 from implementations.jax_backend import likelihood as jax_likelihood
 from implementations.jax_backend import minibatch as jax_minibatch
 from implementations.jax_backend.chain import loop_of
-from implementations.methods import METHODS, barker, confidence, delayed_acceptance, pseudo_marginal, resolve, sgnht
+from implementations.methods import (
+    METHODS,
+    austerity,
+    barker,
+    confidence,
+    delayed_acceptance,
+    pseudo_marginal,
+    resolve,
+    sgnht,
+)
 from implementations.sampling import sample as sample_in_memory
 from implementations.schedule import draw_steps, step_sizes
+from implementations.sequential import Seen
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.weighing import Losses
 from metrics import decisions
@@ -217,6 +228,29 @@ def test_a_thermostat_that_forgets_the_square_is_seen(problem, monkeypatch, comp
 # Austerity
 
 
+def looked_at(within, rule, setting, level, distance, num_looks=1.0, count=50.0, span=0.7, spread=2.0, num_points=1000):
+    """Is a difference so far from -log u enough, for a rule that has seen ``count`` of the points?"""
+    variance = spread / count * (1 - count / num_points)
+    numbers = (0.3 + distance, variance, count, num_looks, -0.3, spread, span)
+
+    def decide(*seen):
+        # Levels are arrays of the library, as a run has them.
+        values = SimpleNamespace(own={setting: seen[-1]})
+        return rule(Seen(*seen[:-1]), num_points, values)[0]
+
+    return bool(within(decide)(*(np.array([number]) for number in (*numbers, level)))[0])
+
+
+@libraries
+@pytest.mark.parametrize("level", [0.05, 0.01])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_austerity_decides_by_a_one_sided_t_test_of_points_without_replacement(within, level, side):
+    error = math.sqrt(2.0 / 50 * (1 - 50 / 1000))
+    edge = side * error * stats.t.isf(level, 49)
+    assert not looked_at(within, austerity.enough, "epsilon", level, 0.98 * edge)
+    assert looked_at(within, austerity.enough, "epsilon", level, 1.02 * edge)
+
+
 @both
 def test_the_bias_of_austerity_falls_with_epsilon(problem, backend):
     given = LENGTH[backend] | {"batch_size": 10}
@@ -319,14 +353,15 @@ def test_lazy_uniforms_are_uniform_independent_and_the_same_in_every_library():
     np.testing.assert_array_equal(found, first)
 
 
-def run_in_posterior(logistic, method, backend, **given):
+def run_in_posterior(logistic, method, backend, is_audited=None, **given):
     """Chains that begin in the gold standard; how far their last means and variances are from its, in their errors."""
     tall, draws = logistic
     length = {"chains": 400, "num_steps": 120, "num_warmup": 0, "thin": 40}
     if backend == "torch-cpu":
         length |= {"num_steps": 40, "thin": 20}
     start = draws[:: len(draws) // 400][:400]
-    run = sample_in_memory(tall, method, length | given, backend, start=start, is_audited=method in ("tunamh", "mh_ss"))
+    is_audited = method in ("tunamh", "mh_ss") if is_audited is None else is_audited
+    run = sample_in_memory(tall, method, length | given, backend, start=start, is_audited=is_audited)
     assert run.status == "ok"
     whitened = (run.draws.positions[:, -1] - draws.mean(axis=0)) / draws.std(axis=0)
     error = np.sqrt(1 / 400 + 1 / len(draws))
@@ -352,6 +387,19 @@ def test_methods_with_bounds_stay_in_the_exact_posterior(logistic, backend, meth
     assert abs(kept.residual) < NUM_ERRORS * kept.error < 0.1
 
 
+@both
+def test_tunamh_weighs_the_prior_where_it_says_as_much_as_the_data(problem, backend):
+    """At w = 5, with some 40 points per decision."""
+    from implementations.tasks.gold_standard import sample as gold_standard
+
+    tall = problem("logistic", num_points=500)
+    draws = gold_standard(tall, 5.0, seed=0, chains=8, num_warmup=100, num_draws=250).draws.reshape(-1, 8)
+    given = {"weight": 5, "chi": 0.05, "step_size": 0.2}
+    run, mean, variance = run_in_posterior((tall, draws), "tunamh", backend, is_audited=False, **given)
+    assert mean < NUM_ERRORS and variance < NUM_ERRORS
+    assert run.draws.acceptance.mean() > 0.15
+
+
 def test_a_bound_that_is_too_small_is_seen(problem, monkeypatch, compiled_afresh):
     tall, right = problem("logistic", num_points=500), bounds.move_bound
     monkeypatch.setattr(bounds, "move_bound", lambda *arguments: 0.1 * right(*arguments))
@@ -369,6 +417,33 @@ def test_where_a_loss_has_no_bound_a_run_says_that_it_is_not_applicable(problem)
 
 
 # The confidence sampler
+
+
+@libraries
+@pytest.mark.parametrize(("count", "num_looks"), [(50, 1), (200, 3), (800, 5)])
+def test_the_confidence_sampler_decides_at_its_bound(within, count, num_looks):
+    """Bardenet and Maillard (2015), theorem 3: both sides, with log(5 / delta_k), delta_k = delta / (2 k^2)."""
+    rho = 1 - (count - 1) / 1000 if count <= 500 else (1 - count / 1000) * (1 + 1 / count)
+    log_level = math.log(5 * 2 * num_looks**2 / 0.1)
+    width = math.sqrt(2.0) * math.sqrt(2 * rho * log_level / count)
+    width += (7 / 3 + 3 / math.sqrt(2)) * 0.7 * log_level / count
+    given = {"num_looks": float(num_looks), "count": float(count)}
+    for side in (-1, 1):
+        assert not looked_at(within, confidence.enough, "delta", 0.1, 0.999 * side * width, **given)
+        assert looked_at(within, confidence.enough, "delta", 0.1, 1.001 * side * width, **given)
+
+
+@both
+def test_the_range_of_the_confidence_sampler_is_that_of_losses_that_change_both_ways(problem, backend):
+    """|d_j| <= |x_j| |theta' - theta|, so w d_j range over twice w times the largest: its mean square over many moves."""
+    tall, card = problem("logistic", num_points=500), METHODS["confidence"]
+    settings = resolve("confidence", {"proxy": "none", "step_size": 0.1}, tall)
+    told = replace(card, kernel=replace(card.kernel, rule=lambda seen, *_: (seen.span > 0, seen.span)))
+    found = build_sampler(backend, tall, told, settings).audit(np.tile(tall.map, (400, 1)), np.ones(400, int), 0)
+    largest = np.linalg.norm(tall.features.astype(float), axis=1).max()
+    squared_move = 2 * 0.1 * np.square(preconditioner_factor(tall, 500, "full")).sum()
+    # Of 400 moves in eight dimensions: 3 % at one standard error.
+    np.testing.assert_allclose(np.mean(found["log_accept"] ** 2), (2 * 500 * largest) ** 2 * squared_move, rtol=0.15)
 
 
 @both

@@ -50,6 +50,17 @@ def test_the_kinds_of_work_of_a_process_add_up_to_what_it_used_with_its_children
     assert set(both) <= set(WORK)
 
 
+def test_children_count_as_the_work_of_their_step_and_those_of_snakemake_have_lines_of_their_own():
+    def spent(step, **phases):
+        return budget([{"step": step, "what": "", "cpu_s": 2.0, "children_s": 5.0, "phases": phases}])
+
+    assert spent("track") == {"tracking": 7.0}
+    assert spent("tune") == {"compilation": 5.0, "tuning": 2.0}
+    assert spent("snakemake") == {"snakemake": 2.0}
+    # A run that goes on from a killed process has that one's seconds too, which no other line has.
+    assert spent("sample", sampling=3.0) == {"compilation": 5.0, "sampling": 3.0, "files": 0.0}
+
+
 def test_a_line_that_was_cut_short_is_left_out_and_a_study_without_any_says_so(tmp_path, capsys):
     line = json.dumps({"step": "report", "what": "", "cpu_s": 4.0, "children_s": 0.0, "phases": {"imports": 1.0}})
     (tmp_path / "usage.log").write_text(f"{line}\n{line[:30]}\n[]\n{{}}\n")

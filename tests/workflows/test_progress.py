@@ -13,7 +13,7 @@ import yaml
 from workflows.grid import load_study
 from workflows.parts import expected_seconds
 from workflows.plan import draw_bytes, plan_lines
-from workflows.progress import Progress, Quiet, hush, in_words
+from workflows.progress import PLANNED, Progress, Quiet, hush, in_words
 
 STUDY = """
 study: tiny
@@ -56,16 +56,16 @@ def test_a_finished_run_is_a_line_with_how_many_are_done_and_how_long_the_others
     first, second, *others = study.runs
     finish(tmp_path, first, 3.0, at=1)
     stream, clock = io.StringIO(), Clock()
-    progress = Progress(study.runs, tmp_path, stream, clock)
+    progress = Progress(study.runs, tmp_path, stream, clock=clock)
     progress.look()
     assert stream.getvalue() == "", "what was there before is not reported"
-    # Half the time of this call went into the run: the others will take twice what they take themselves.
+    # Half the time of this call went into the run: the others take up to twice what they take themselves.
     clock.now = 10.0
     finish(tmp_path, second, 5.0, at=2)
     progress.look()
     progress.look()
-    ratio = 5.0 / expected_seconds(second)
-    left = 2 * ratio * sum(map(expected_seconds, others))
+    ratio = (5.0 + PLANNED) / (expected_seconds(second) + PLANNED)
+    left = (10.0 + PLANNED) / (5.0 + PLANNED) * ratio * sum(map(expected_seconds, others))
     assert progress.left() == pytest.approx(left)
     assert stream.getvalue() == f"2 of 4 runs · ok: {second.path} · 5.0 s · {in_words(left)} left\n"
 
@@ -73,7 +73,7 @@ def test_a_finished_run_is_a_line_with_how_many_are_done_and_how_long_the_others
 def test_a_run_of_the_same_kind_tells_more_than_any_other(study, tmp_path):
     full, _, penalised, last = study.runs
     clock = Clock()
-    progress = Progress(study.runs, tmp_path, io.StringIO(), clock)
+    progress = Progress(study.runs, tmp_path, io.StringIO(), clock=clock)
     assert progress.left() is None
     for run, seconds in ((full, 4.0), (study.runs[1], 4.0), (penalised, 2.0)):
         finish(tmp_path, run, seconds, at=3)
@@ -84,6 +84,21 @@ def test_a_run_of_the_same_kind_tells_more_than_any_other(study, tmp_path):
     finish(tmp_path, last, 2.0, at=4)
     progress.look()
     assert progress.left() is None
+
+
+def test_a_first_run_that_mostly_compiled_does_not_multiply_the_plan_and_many_such_runs_do(study, tmp_path):
+    first, *others = study.runs
+    plan, clock = sum(map(expected_seconds, others)) / 2, Clock()
+    progress = Progress(study.runs, tmp_path, io.StringIO(), num_cores=2, clock=clock)
+    finish(tmp_path, first, 20.0, at=1)
+    # Its twin is of the same kind, and the only one that is taken to need as long.
+    progress.kinds[others[0]] = ("another", "kind", "altogether")
+    clock.now = 20.0
+    progress.look()
+    assert expected_seconds(first) < 20.0 / 15
+    assert plan < progress.left() < 2 * plan
+    progress.seconds[first], clock.now = 500.0, 500.0
+    assert progress.left() > 5 * plan
 
 
 def test_a_run_that_did_not_end_well_says_why_and_half_a_file_waits(study, tmp_path):

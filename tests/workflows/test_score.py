@@ -47,6 +47,35 @@ def test_a_file_is_scored_from_the_command_line(problem, tmp_path, capsys):
     assert main([str(tmp_path / "draws.npz"), "--task", "linear", "--weight", "batch"]) == 2
 
 
+def test_the_last_line_is_the_answer_in_words_and_says_what_may_be_wrong(problem, tmp_path, capsys):
+    linear, right = problem("linear"), exact_draws(problem("linear"), 20.0)
+    reference(linear, 20.0).save(tmp_path / "reference.npz")
+
+    def told(draws, *given):
+        np.savez(tmp_path / "draws.npz", draws=draws)
+        assert main([str(tmp_path / "draws.npz"), "--task", "linear", "--weight", "20", *given]) == 0
+        return capsys.readouterr().err.splitlines()
+
+    kept = "--reference", str(tmp_path / "reference.npz")
+    assert told(right)[0].startswith("yours: within the bound of leaderboards (0.1 sd in the mean, 10 % in the sd)")
+    assert told(right, *kept) == told(right)
+    assert told(exact_draws(linear, 20.0, scale=1.3), "--name", "stan")[0].startswith("stan: biased; mean off by 0.")
+    assert told(right[:1])[0].startswith("yours: not converged: one chain: R-hat needs two; ")
+    assert "were the first two axes exchanged?" in told(right.transpose(1, 0, 2))[-1]
+    assert "often in another order" in told(right[..., ::-1])[-1]
+    reference(linear, 100.0).save(tmp_path / "reference.npz")
+    assert main([str(tmp_path / "draws.npz"), "--task", "linear", "--weight", "20", *kept]) == 2
+    assert "weight 100; expected 'linear', seed 0, weight 20" in capsys.readouterr().err
+    for name, said in (("draws.npz", "is no reference"), ("none.npz", "cannot be read")):
+        arguments = ["--task", "linear", "--weight", "20", "--reference", str(tmp_path / name)]
+        assert main([str(tmp_path / "draws.npz"), *arguments]) == 2
+        assert said in capsys.readouterr().err
+    np.save(tmp_path / "draws.npy", right)
+    assert main([str(tmp_path / "draws.npy"), "--task", "linear"]) == 2
+    expected = "is a single array, as numpy.save writes it; expected what numpy.savez(path, draws=array) writes"
+    assert expected in capsys.readouterr().err
+
+
 def test_a_task_out_of_a_file_is_scored_like_any_other(tmp_path, capsys):
     words = ["--task", "templates/task.py:TASK", "--data", str(tmp_path)]
     assert main([*words, "--problem", str(tmp_path / "problem.npz")]) == 0

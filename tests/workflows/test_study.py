@@ -98,8 +98,8 @@ def test_a_study_is_reported_to_its_end_whatever_its_runs_come_to_and_only_what_
 
     # Where the time went, from all its processes; the page was rendered before its own time was known.
     used = budget(read_usage(work.results))
-    # It has one N, and seeds that are fixed.
-    assert used.keys() == WORK.keys() - {"timing", "look"}
+    # It has one N, seeds that are fixed and steps that are given.
+    assert used.keys() == WORK.keys() - {"timing", "look", "tuning"}
     assert 'id="budget"' in (work.results / "report.html").read_text()
 
     # Parquet and CSV say the same, in the documented columns and no others.

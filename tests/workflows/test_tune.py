@@ -11,6 +11,7 @@ from implementations.tasks import prepare
 from records.failures import write_failure
 from records.layout import tuning_path
 from records.reference import reference
+from records.usage import read_usage
 from tests.workflows.snakemake import Workdir
 from tests.workflows.test_steps import clear, make_problem, make_reference, part_of, planned, read, results  # noqa: F401
 from workflows.judge import known
@@ -57,6 +58,22 @@ def test_a_run_takes_the_step_that_was_tuned_apart_and_another_step_is_another_r
     write_json(path, sealed(tuned))
     assert sample.main(part_of(results, run)) == 0
     assert read(record)["tuned"] == tuned["record"]["chosen"]
+
+
+def test_pilots_are_a_phase_of_their_own_in_the_line_of_the_process_that_ran_them(results, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("implementations.ladder.LEAST_BUDGET", 100_000)
+    monkeypatch.setattr(tune, "JUDGED_BUDGET", 100_000)
+    problem = make_problem(results)
+    path, apart = make_tuning(results, problem, make_reference(results, problem), **SETTINGS)
+    alone = planned("sgld", path="alone", **SETTINGS)
+    for run in (apart, alone):
+        assert sample.main(part_of(results, run)) == 0
+    of_tune, of_apart, of_alone = (usage for usage in read_usage(results) if usage["step"] in ("tune", "sample"))
+    # What is left of that line is the tuning itself, which the run that takes its step does not count again.
+    assert of_tune["phases"].keys() == {"imports", "compilation"} and read(path)["cpu_seconds"] > 0
+    assert "tuning" not in of_apart["phases"]
+    made = read(results / "runs" / alone["path"] / "run.json")
+    assert of_alone["phases"]["tuning"] == made["tuning_cpu_s"] > 0
 
 
 def test_another_study_finds_the_tuning_and_other_settings_have_their_own(results, tmp_path, monkeypatch):  # noqa: F811

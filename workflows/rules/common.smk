@@ -226,7 +226,8 @@ PROGRESS = []
 
 def watch_progress():
     """Tell of runs as they finish; what Snakemake says of its jobs goes to its log file alone, but for --verbose."""
-    PROGRESS.append(Progress(all_runs(), Path(RESULTS), sys.stderr))
+    cores = workflow.resource_settings.cores or os.cpu_count() or 1
+    PROGRESS.append(Progress(all_runs(), Path(RESULTS), sys.stderr, cores))
     PROGRESS[-1].start()
     if not workflow.output_settings.verbose:
         hush(logger, sys.stderr)

@@ -12,7 +12,7 @@ from typing import Any
 
 import implementations
 import metrics
-from implementations.backends import use_one_thread
+from implementations.backends import import_library, use_one_thread
 from implementations.infrastructure.files import sha256_of
 from implementations.inputs import Skipped
 from implementations.ladder import JUDGED_BUDGET, climb
@@ -22,7 +22,7 @@ from implementations.settings import Settings
 from implementations.tuning import TunedApart
 from records.failures import load_problem, load_reference, reason_of
 from records.tuning import write_failed_tuning, write_tuning
-from records.usage import metered
+from records.usage import Meter, metered
 from workflows.judge import known
 from workflows.locks import hold
 from workflows.shared import provide
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     planned = Planned(**arguments.run)
     source = source_of(find_method(planned.method))
-    with metered(arguments.results, "tune", str(arguments.out.parent)):
+    with metered(arguments.results, "tune", str(arguments.out.parent)) as meter:
         hold(arguments.out.parent, is_patient=True)
         try:
             origin = {
@@ -54,25 +54,31 @@ def main(argv: Sequence[str] | None = None) -> int:
                 "code_of_methods": _code(),
             }
             provide(
-                arguments.out, arguments.results, origin, lambda path: write_tuning(path, _tuned(arguments, planned))
+                arguments.out,
+                arguments.results,
+                origin,
+                lambda path: write_tuning(path, _tuned(arguments, planned, meter)),
             )
         except Exception as error:
             write_failed_tuning(arguments.out, reason_of(error))
     return 0
 
 
-def _tuned(arguments: argparse.Namespace, planned: Planned) -> TunedApart:
+def _tuned(arguments: argparse.Namespace, planned: Planned, meter: Meter) -> TunedApart:
     problem, reference = load_problem(arguments.problem), load_reference(arguments.reference)
     card, settings = find_method(planned.method), Settings.of(planned.settings)
     # Without a reference to be trusted the bound is that of the temperature; the budget stays.
     right = None if isinstance(reference, str) or not reference.is_usable else known(problem, reference)
-    use_one_thread(arguments.backend)
+    with meter.clock("imports"):
+        use_one_thread(arguments.backend)
+        import_library(arguments.backend)
     started, cpu_started = time.perf_counter(), time.process_time()
     try:
         found = climb(problem, card, settings, arguments.backend, planned.seed, right, JUDGED_BUDGET)
     except Skipped as reason:
         return TunedApart(None, skipped=str(reason))
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
+    meter.add("compilation", found.compile_cpu_seconds)
     record: dict[str, Any] = {**found.record(), "pilot_seed": planned.seed, "has_reference": right is not None}
     return TunedApart(
         record, seconds=seconds - found.compile_seconds, cpu_seconds=cpu_seconds - found.compile_cpu_seconds

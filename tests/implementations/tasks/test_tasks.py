@@ -13,7 +13,7 @@ import torch
 
 from implementations.infrastructure.errors import SettingError
 from implementations.tasks import TASKS, digits, find_task, linear, logistic, mnist, prepare, regression
-from implementations.tasks.network import train_network
+from implementations.tasks.network import Adam, train_network
 from implementations.tasks.problem import Problem, network_outputs
 from implementations.tasks.synthetic import draw_data
 from implementations.tasks.task import Task
@@ -216,6 +216,31 @@ def test_training_minimises_the_negative_log_posterior_of_its_own_prior() -> Non
     for own, other in (("gaussian", "laplace"), ("laplace", "gaussian")):
         # 0.19 and 0.84; squares in the place of |theta| give 0.93.
         assert negative_log_posterior(trained[own], own) < 0.88 * negative_log_posterior(trained[other], own)
+
+
+def test_adam_is_that_of_torch_bit_for_bit_without_the_import_of_its_compiler() -> None:
+    random = torch.Generator().manual_seed(0)
+    start = [torch.randn(shape, generator=random) for shape in ((2, 7), (8, 1))]
+    # Sizes from tiny to huge, and a gradient of zeros.
+    gradients = [
+        [scale * torch.randn(weight.shape, generator=random) for weight in start] for scale in (1e-9, 0, 1, 1e6)
+    ]
+    ours, theirs = ([weight.clone().requires_grad_() for weight in start] for _ in range(2))
+    adam, of_torch = Adam(ours, 0.01), torch.optim.Adam(theirs, 0.01)
+    for step in 25 * gradients:
+        adam.step(step)
+        for weight, gradient in zip(theirs, step, strict=True):
+            weight.grad = gradient
+        of_torch.step()
+    assert all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
+
+    code = (
+        "import sys; from pathlib import Path; from implementations.tasks import find_task;"
+        "from implementations.tasks.network import Adam, train_network; task = find_task('regression', 10, 2);"
+        "train_network(task, task.load(0, Path()).train, 0, prior='gaussian', prior_scale=1, progress=False);"
+        "sys.exit('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3]).returncode == 0
 
 
 def test_training_leaves_torch_as_it_found_it() -> None:
