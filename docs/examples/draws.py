@@ -3,7 +3,8 @@
 import numpy as np
 
 weight, random = 100.0, np.random.default_rng(0)
-problem = np.load("problem.npz")
+with np.load("problem.npz") as file:
+    problem = dict(file)
 features, signs = problem["features"].astype(float), 2.0 * problem["targets"] - 1
 precision = np.eye(features.shape[1]) / problem["prior_scale"] ** 2
 

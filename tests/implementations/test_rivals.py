@@ -435,7 +435,7 @@ def test_the_confidence_sampler_decides_at_its_bound(within, count, num_looks):
 
 @both
 def test_the_range_of_the_confidence_sampler_is_that_of_losses_that_change_both_ways(problem, backend):
-    """|d_j| <= |x_j| |theta' - theta|, so w d_j range over twice w times the largest: its mean square over many moves."""
+    """|d_j| <= |x_j| |theta' - theta|, so w d_j range over twice w times the largest: its mean square over moves."""
     tall, card = problem("logistic", num_points=500), METHODS["confidence"]
     settings = resolve("confidence", {"proxy": "none", "step_size": 0.1}, tall)
     told = replace(card, kernel=replace(card.kernel, rule=lambda seen, *_: (seen.span > 0, seen.span)))

@@ -39,7 +39,7 @@ TAGS = tuple(name for name in _NAMES if name not in (*PARAMETERS, *METRICS, "sta
 #: How MLflow calls what became of a run. It has no word for one that had no device or has not been made: both are still
 #: to come, and no failures, which it would show what it calls killed as.
 OUTCOMES = {"ok": "FINISHED", "diverged": "FAILED", "failed": "FAILED", "skipped": "SCHEDULED", "missing": "SCHEDULED"}
-#: What is worth reading in a table; the summary has all digits.
+#: Of the numbers of a parent: more digits than the means over seeds are worth.
 DIGITS = 4
 #: Tells a parent from the run of a seed, for filters such as  tags.level = "setting".
 SETTING, SEED = "setting", "seed"
@@ -193,10 +193,7 @@ def _note(text: str) -> dict[str, str]:
 
 def _number(row: Row, metric: str) -> float | None:
     """A metric of a run. One that was skipped has none: with its 0 seconds it would be the fastest of all."""
-    if row["status"] == "skipped" or row[metric] is None:
-        return None
-    # A count stays exact.
-    return rounded(row[metric]) if isinstance(row[metric], float) else float(row[metric])
+    return None if row["status"] == "skipped" or row[metric] is None else float(row[metric])
 
 
 def _milliseconds(time_of_day: str | None) -> Any:
