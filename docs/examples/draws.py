@@ -9,9 +9,9 @@ features, signs = problem["features"].astype(float), 2.0 * problem["targets"] - 
 precision = np.eye(features.shape[1]) / problem["prior_scale"] ** 2
 
 
-def energy(theta):
+def energy(theta: np.ndarray) -> float:
     """U_w = -log p + (w / N) sum_j l_j, up to a constant."""
-    return theta @ precision @ theta / 2 + weight * np.logaddexp(0, -signs * (features @ theta)).mean()
+    return float(theta @ precision @ theta / 2 + weight * np.logaddexp(0, -signs * (features @ theta)).mean())
 
 
 # Moves with the covariance of the Gaussian at the mode; ``curvature`` is the mean one of a point's loss.
