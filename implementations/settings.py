@@ -280,10 +280,10 @@ def _check_together(settings: Settings, problem: Sized) -> None:
         )
     if settings.automatic and n == 1 and m == 1:
         raise SettingError(
-            f"{settings.automatic[0]} = 'auto' goes by the noise, of which one point tells nothing; raise batch_size"
+            f"{settings.automatic[0]} = 'auto' depends on the noise, which one point cannot estimate; raise batch_size"
         )
     if settings.automatic and settings.step_size == LADDER:
-        raise SettingError("num_batches = 'auto' goes with step_size = 'auto' or a number, not with 'ladder'")
+        raise SettingError("num_batches = 'auto' needs step_size = 'auto' or a number, not 'ladder'")
     if settings.automatic and settings.num_warmup < LEAST_TUNING:
         raise SettingError(
             f"{settings.automatic[0]} = 'auto' is found by a pilot run as long as the warm-up, and num_warmup = "
@@ -291,18 +291,18 @@ def _check_together(settings: Settings, problem: Sized) -> None:
         )
     if settings.preconditioner == "full" and problem.num_parameters > MAX_FULL_CURVATURE:
         raise SettingError(
-            f"preconditioner = 'full' is kept up to {MAX_FULL_CURVATURE} parameters and {problem.task!r} has "
+            f"preconditioner = 'full' works up to {MAX_FULL_CURVATURE} parameters, and {problem.task!r} has "
             f"{problem.num_parameters} here; use 'diagonal'"
         )
     proxy = dict(settings.own).get("proxy", "none")
     if proxy not in ("none", "first") and problem.num_parameters > MAX_FULL_CURVATURE:
         raise SettingError(
-            f"proxy = {proxy!r} is kept up to {MAX_FULL_CURVATURE} parameters and {problem.task!r} has "
+            f"proxy = {proxy!r} works up to {MAX_FULL_CURVATURE} parameters, and {problem.task!r} has "
             f"{problem.num_parameters} here; use 'first'"
         )
     if settings.num_steps < settings.thin:
         raise SettingError(
-            f"num_steps = {settings.num_steps} keeps no draw with thin = {settings.thin}; raise one, lower the other"
+            f"num_steps = {settings.num_steps} with thin = {settings.thin} keeps no draw; raise num_steps or lower thin"
         )
 
 
