@@ -10,9 +10,9 @@ row, one after the other. ``--problem problem.npz`` writes the data they are to 
     U_w(theta) = -log p(theta) + (w / N) sum_j l_j(theta)
 
 Metrics are those of a study's runs, by the names of ``records.columns``, but for costs and decisions, which draws alone
-do not tell. They go to standard output as JSON, and the answer in one sentence to standard error. With ``--board
-leaderboard.csv``, a table of a report, that table goes to standard output instead, with one more row: ``--name``,
-ranked by the evaluations of single points that the draws took (``--evaluations``).
+do not tell. They go to standard output as JSON, and the answer in one sentence to standard error. With
+``--board leaderboard.csv``, a table of a report, that table goes to standard output instead, with one more row:
+``--name``, ranked by the evaluations of single points that the draws took (``--evaluations``).
 """
 
 import argparse

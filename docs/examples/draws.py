@@ -11,7 +11,8 @@ precision = np.eye(features.shape[1]) / problem["prior_scale"] ** 2
 
 def energy(theta: np.ndarray) -> float:
     """U_w = -log p + (w / N) sum_j l_j, up to a constant."""
-    return float(theta @ precision @ theta / 2 + weight * np.logaddexp(0, -signs * (features @ theta)).mean())
+    losses = np.logaddexp(0, -signs * (features @ theta))
+    return float(theta @ precision @ theta / 2 + weight * losses.mean())
 
 
 # Moves with the covariance of the Gaussian at the mode; ``curvature`` is the mean one of a point's loss.
