@@ -77,7 +77,7 @@ smoke: setup  ## run the smoke study: every stage, on small tasks, in two or thr
 test: lint  ## lint, then run all tests except the slow ones
 	$(python) -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
 
-test-slow: setup  ## run the slow tests: whole studies, killed, damaged, tracked and shown in a browser
+test-slow: setup  ## run the slow tests: long chains, and whole studies, killed, damaged, tracked and shown in a browser
 	$(python) -m pytest -n 2 --dist loadgroup -m slow $(ARGS)
 
 test-slurm: setup  ## run the smoke study on a Slurm of one node; as root, with slurm-wlm and munge installed

@@ -87,6 +87,16 @@ def quick_audits():
     compile_audits_quickly()
 
 
+@pytest.fixture
+def compiled_soon(monkeypatch):
+    """Chains of few steps: a third of the compile time, and steps that take twice as long."""
+    import jax
+
+    as_asked = jax.stages.Lowered.compile
+    level = {"xla_backend_optimization_level": 0}
+    monkeypatch.setattr(jax.stages.Lowered, "compile", lambda lowered: as_asked(lowered, compiler_options=level))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def few_collections():
     """A process ends with millions of objects, most of them compiled code's, and every run collects garbage.

@@ -30,6 +30,7 @@ from workflows.reference import PAGES, PARTS
 ROOT = Path(__file__).parents[2]
 
 
+# Built from all pages and published reports; `make docs` builds it too.
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     pytest.importorskip("mkdocs", reason="mkdocs-material is not installed: make setup")
@@ -42,6 +43,7 @@ def site(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_every_page_and_the_published_report_are_there(site):
     pages = [path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")]
     assert len(pages) > 15
@@ -52,12 +54,14 @@ def test_every_page_and_the_published_report_are_there(site):
     assert problems(site) == []
 
 
+@pytest.mark.slow
 def test_no_place_for_a_part_is_left_empty(site):
     assert [page.name for page in site.rglob("*.html") if "{{ " in page.read_text(encoding="utf-8")] == []
     written = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
     assert [name for name in PARTS if f"\n{{{{ {name} }}}}\n" not in written] == []
 
 
+@pytest.mark.slow
 def test_every_worked_example_is_shown(site):
     written = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
     for file in (ROOT / "docs" / "examples").iterdir():
@@ -91,6 +95,7 @@ class TestReference:
         assert {claim.id for claim in claims} > {claim.id for claim in PAPER.claims}
         assert [claim.id for claim in claims if text(claim.rule) not in page] == []
 
+    @pytest.mark.slow
     def test_commands(self, site):
         page = (site / "reference/commands.html").read_text(encoding="utf-8")
         for words in (*(f"usage: pbnn-bench {name}" for name in COMMANDS), "usage: python -m benchmarks.regress"):
@@ -154,6 +159,7 @@ def points() -> Problem:
     return at_mode(Problem.of(np.ones((100, 1), np.float32), (targets / targets.std(ddof=1)).astype(np.float32)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "method", "given"),
     [
@@ -181,6 +187,7 @@ def test_the_numbers_of_the_picture_are_those_of_the_samplers(page, points, rule
         assert shown["sd"] == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_with_all_points_there_is_no_noise(page):
     shown = page.driver.execute_script("return window.penaltyPicture.answer(50, 2, 0.001)")
     assert shown["sigma"] == pytest.approx(0, abs=1e-6)
@@ -189,6 +196,7 @@ def test_with_all_points_there_is_no_noise(page):
         assert shown[rule]["acceptance"] == pytest.approx(shown["exact"]["acceptance"], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_sliders_answer_to_keys_and_the_sentence_follows(page):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
@@ -210,6 +218,7 @@ def test_sliders_answer_to_keys_and_the_sentence_follows(page):
     page.wait_for_text("the variance being estimated from 9 mini-batches")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_fits_a_phone_in_both_schemes_and_asks_nobody_else(page, scheme):
     page.requests()
@@ -241,6 +250,7 @@ def test_the_page_fits_a_phone_in_both_schemes_and_asks_nobody_else(page, scheme
     assert [address for address in asked if "127.0.0.1" not in address] == []
 
 
+@pytest.mark.slow
 def test_a_figure_stands_as_drawn_for_a_phone_and_in_the_dark_on_the_paper_of_the_page(page):
     set_theme(page, "dark")
     findings = page.address.replace("understand/penalty.html", "findings.html")

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import pytest
 
 from implementations.methods import resolve
 from implementations.sampling import sample as sample_in_memory
@@ -12,6 +13,13 @@ from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import Problem
 
 BACKENDS = ("jax-cpu", "torch-cpu")
+#: For long chains: torch steps through them in Python. Fed the same numbers it makes the same decisions as jax and the
+#: NumPy reference (test_parity.py), and the moments of its own are for the slow tests.
+LONG_CHAINS = ("jax-cpu", pytest.param("torch-cpu", marks=pytest.mark.slow))
+#: Many chains that begin in the target: they leave it where it is not theirs, and their spread tells the error.
+MANY = {"chains": 128, "num_steps": 1000, "num_warmup": 300, "thin": 10}
+#: torch's loops run eagerly, where a step of more chains costs hardly more: as many draws in a quarter of the steps.
+LENGTH = {"jax-cpu": MANY, "torch-cpu": {"chains": 512, "num_steps": 250, "num_warmup": 75, "thin": 10}}
 
 
 def at_once(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from implementations.methods import METHODS, resolve
 from implementations.sampling import sample
 from implementations.tasks.anchor import at_anchor
 from implementations.tasks.likelihoods import find_likelihood
-from tests.implementations.chains import BACKENDS
+from tests.implementations.chains import BACKENDS, at_once
 from tests.implementations.test_control_variates import two_class_moments
 from tests.implementations.test_targets import NUM_ERRORS
 
@@ -36,10 +36,11 @@ def test_a_mean_slope_is_half_the_third_derivative_of_the_loss(problem, task):
             return jnp.exp(outputs[0]) - target * outputs[0]
         return (outputs[0] - target) ** 2 / (2 * prepared.noise_sd**2)
 
+    derivatives = at_once(jax.jacfwd(jax.jacfwd(jax.grad(loss))))
     with jax.enable_x64(True):
         for point in range(count):
             here, target = jnp.asarray(anchor.outputs[point]), prepared.targets[point]
-            third = jax.jacfwd(jax.jacfwd(jax.grad(loss)))(here, target)
+            third = derivatives(here, target)
             expected = np.einsum("kij,di,dj->k", third, moves[..., point], moves[..., point]) / len(moves) / 2
             np.testing.assert_allclose(found[:, point], expected, rtol=1e-6, atol=1e-9)
 
@@ -59,7 +60,7 @@ def test_the_gaussian_is_around_the_mean_and_not_the_mode():
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_less_noise_is_left_and_more_moves_are_accepted(problem, backend):
+def test_less_noise_is_left_and_more_moves_are_accepted(problem, backend, compiled_soon):
     given = {"num_steps": 600, "num_warmup": 100, "chains": 2, "batch_size": 300, "step_size": 0.1}
     runs = [
         sample(problem("digits"), "pbnn_cn", given | {"proxy": proxy}, backend, is_audited=False)

@@ -22,7 +22,7 @@ from implementations.methods import METHODS, outside, resolve
 from implementations.sampling import sample
 from implementations.tasks.problem import Problem
 from implementations.torch_backend import chain as torch_chain
-from tests.implementations.chains import moments
+from tests.implementations.chains import LENGTH, at_once, moments
 
 #: A method that the suite does not have.
 PLUGIN = Path(__file__).parents[1] / "plugins" / "barker.py"
@@ -33,7 +33,7 @@ SHORT = {"chains": CHAINS, "num_steps": 40, "num_warmup": 40, "thin": 4}
 
 
 @pytest.fixture
-def short_chunks(monkeypatch):
+def short_chunks(monkeypatch, compiled_soon):
     """Of several blocks each, as in a long run."""
     monkeypatch.setattr(schedule, "SHORTEST_CHUNK", 32)
     monkeypatch.setattr(schedule, "LONGEST_BLOCK", 8)
@@ -85,7 +85,7 @@ def noise_of(sampler: Any) -> Callable[[int], list[np.ndarray]]:
 
     if isinstance(sampler, jax_chain.JaxSampler):
         # One by one, its hundred operations would be compiled one by one.
-        compiled = jax.jit(lambda seed: jax.tree.map(numbers, noise(seed)))
+        compiled = at_once(lambda seed: jax.tree.map(numbers, noise(seed)))
         return lambda seed: host(compiled(seed))
     return lambda seed: host(noise(seed))
 
@@ -142,7 +142,7 @@ def test_a_step_counts_what_it_asks_of_the_model(problem, name, backend):
     linear = home(problem, name)
     sampler = make_sampler(linear, name, backend)
     counting = CountingTarget(_target_of(sampler))
-    run = jax.jit if backend == "jax-cpu" else lambda function: function
+    run = at_once if backend == "jax-cpu" else lambda function: function
     with torch.no_grad():
         likelihoods, gradient_counts = (
             array.tolist() for array in host(run(lambda: one_step(sampler, linear, counting)[2][2:])())
@@ -295,7 +295,7 @@ def test_long_torch_runs_of_one_form_compile_once_and_short_ones_stay_eager(prob
 @pytest.mark.parametrize(
     ("name", "backend"),
     [
-        (name, f"{library}-cpu")
+        pytest.param(name, f"{library}-cpu", marks=pytest.mark.slow if library == "torch" else ())
         for name, card in METHODS.items()
         for library in card.libraries
         # Those without bounds on a parabola have a test of their own, in test_rivals.py.
@@ -303,9 +303,7 @@ def test_long_torch_runs_of_one_form_compile_once_and_short_ones_stay_eager(prob
     ],
 )
 def test_exact_cards_have_the_moments_of_their_target(problem, name, backend):
-    found = moments(
-        home(problem, name), name, backend, **{"chains": 128, "num_steps": 1000, "num_warmup": 300, "thin": 10}
-    )
+    found = moments(home(problem, name), name, backend, **LENGTH[backend])
     assert abs(found.sd_ratio - 1) < 4 * found.sd_ratio_error < 0.1
     assert found.mean_error < 4 * found.mean_error_error
 

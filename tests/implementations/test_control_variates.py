@@ -20,11 +20,19 @@ from implementations.sampling import sample as sample_in_memory
 from implementations.tasks.anchor import distance_from_mode, find_anchor
 from implementations.tasks.problem import Problem
 from metrics.decisions import balance
-from tests.implementations.chains import BACKENDS, at_once, moments, sample
-from tests.implementations.test_targets import MANY, NUM_ERRORS, fixed_point, gradient_noise, whitened_covariance
+from tests.implementations.chains import BACKENDS, LENGTH, LONG_CHAINS, at_once, moments, sample
+from tests.implementations.test_targets import NUM_ERRORS, QUADRUPLE, fixed_point, gradient_noise, whitened_covariance
 
 both = pytest.mark.parametrize("backend", BACKENDS)
+both_long = pytest.mark.parametrize("backend", LONG_CHAINS)
 orders = pytest.mark.parametrize("order", proxies.ORDERS)
+
+
+def slow(*values: object):
+    """A variant whose parts other variants have, with long chains of its own."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 #: By jax, one program for all moves of a model.
 jax_remainders, jax_residuals = (at_once(f, static_argnums=(2, 3)) for f in (proxies.remainders, proxies.residuals))
 ANCHORED = ["pbnn_cv", "pbnn_cn", "pbnn_mala_cv"]
@@ -95,8 +103,8 @@ def test_delta_is_unbiased_and_its_variance_is_that_of_the_remainders(problem, b
 @both
 @pytest.mark.parametrize("method", ANCHORED)
 @pytest.mark.parametrize("task", ["linear", "regression"])
-def test_a_quadratic_leaves_no_noise_of_a_gaussian_loss(problem, backend, method, task):
-    given = {"num_steps": 500, "num_warmup": 100, "batch_size": 10, "num_batches": 3, "variance": "batches"}
+def test_a_quadratic_leaves_no_noise_of_a_gaussian_loss(problem, backend, method, task, compiled_soon):
+    given = {"num_steps": 200, "num_warmup": 50, "batch_size": 10, "num_batches": 3, "variance": "batches"}
     found = sample_in_memory(problem(task), method, given, backend)
     assert found.draws.variance.max() < 1e-8
     assert found.audit["true_variance"].max() < 1e-8
@@ -170,27 +178,27 @@ def test_a_loss_far_out_is_large_and_finite(problem, order):
 LINEAR = {"batch_size": 10, "num_batches": 2}
 
 
-@both
+@both_long
 @pytest.mark.parametrize(
     ("method", "given"),
     [
         ("pbnn_cv", {}),
-        ("pbnn_cv", {"proxy": "first", "step_size": 0.2}),
+        slow("pbnn_cv", {"proxy": "first", "step_size": 0.2}),
         ("pbnn_cn", {"step_size": 0.2}),
         ("pbnn_cn", {"proxy": "first", "step_size": 0.05}),
         ("pbnn_mala_cv", {"step_size": 0.5}),
         ("pbnn_mala_cv", {"step_size": 0.5, "gradient": "proxy"}),
         ("laplace", {}),
-        ("laplace", {"step_size": 0.2}),
-        ("pbnn_cn", {"step_size": 0.2, "preconditioner": "diagonal"}),
-        ("pbnn_cn", {"step_size": 0.2, "weight": 20.0}),
+        slow("laplace", {"step_size": 0.2}),
+        slow("pbnn_cn", {"step_size": 0.2, "preconditioner": "diagonal"}),
+        slow("pbnn_cn", {"step_size": 0.2, "weight": 20.0}),
         ("pbnn_cn", {"step_size": 0.2, "proxy": "averaged"}),
     ],
 )
 def test_the_closed_form_is_found(problem, backend, method, given):
     """Quadratic losses: the second order has no noise, and the first order has some."""
     settings = {name: value for name, value in (LINEAR | given).items() if name in METHODS[method].settings}
-    found = moments(problem("linear"), method, backend, **MANY, **settings)
+    found = moments(problem("linear"), method, backend, **LENGTH[backend], **settings)
     allowed = 0.02 if given.get("proxy") == "first" else 0.0
     assert abs(found.sd_ratio - 1) < NUM_ERRORS * found.sd_ratio_error + allowed
     assert found.mean_error < NUM_ERRORS * found.mean_error_error + allowed
@@ -201,7 +209,7 @@ def two_class_moments(method: str, backend: str, **given) -> tuple[np.ndarray, n
     """Mean and covariance of the log odds' intercept and slope, whitened by the exact ones, the errors of the
     covariance's entries, and the mean of the variance of delta."""
     two_classes = known_problem("two_classes")
-    settings = resolve(method, MANY | given, two_classes)
+    settings = resolve(method, LENGTH[backend] | given, two_classes)
     mean, covariance = log_odds_posterior(two_classes, settings.target_weight(two_classes.num_points))
     found = sample_in_memory(two_classes, method, settings, backend, is_audited=False)
     assert found.status == "ok"
@@ -213,7 +221,7 @@ def two_class_moments(method: str, backend: str, **given) -> tuple[np.ndarray, n
     return shifts.mean(axis=0), by_chain.mean(axis=0), errors, float(found.draws.variance.mean())
 
 
-@both
+@both_long
 @pytest.mark.parametrize(
     ("method", "given"),
     [
@@ -221,12 +229,12 @@ def two_class_moments(method: str, backend: str, **given) -> tuple[np.ndarray, n
         ("pbnn_cn", {"step_size": 0.1}),
         ("pbnn_mala_cv", {"step_size": 0.2}),
         ("pbnn_mala_cv", {"step_size": 0.2, "gradient": "proxy"}),
-        ("pbnn_cn", {"step_size": 0.1, "weight": 60.0, "batch_size": 60}),
-        ("pbnn_cn", {"step_size": 0.1, "selection": "leverage"}),
-        ("pbnn_cv", {"step_size": 0.4, "selection": "leverage"}),
-        ("pbnn_cn", {"step_size": 0.4, "proxy": "averaged"}),
+        slow("pbnn_cn", {"step_size": 0.1, "weight": 60.0, "batch_size": 60}),
+        slow("pbnn_cn", {"step_size": 0.1, "selection": "leverage"}),
+        slow("pbnn_cv", {"step_size": 0.4, "selection": "leverage"}),
+        slow("pbnn_cn", {"step_size": 0.4, "proxy": "averaged"}),
         ("pbnn_cn", {"step_size": 0.4, "proxy": "averaged", "selection": "leverage"}),
-        ("pbnn_mala_cv", {"step_size": 0.2, "proxy": "averaged"}),
+        slow("pbnn_mala_cv", {"step_size": 0.2, "proxy": "averaged"}),
     ],
 )
 def test_the_posterior_of_a_softmax_is_found_from_a_part_of_the_data(backend, method, given):
@@ -242,7 +250,7 @@ def test_the_posterior_of_a_softmax_is_found_from_a_part_of_the_data(backend, me
 def test_laplace_draws_are_those_of_the_gaussian_and_not_of_the_posterior(backend):
     """At w = 15 the posterior of the log odds is skewed: the mode is off its mean, and every draw is independent."""
     two_classes = known_problem("two_classes")
-    given = MANY | {"weight": 15.0, "num_warmup": 10, "thin": 1}
+    given = LENGTH[backend] | {"weight": 15.0, "num_warmup": 10, "thin": 1}
     found = sample_in_memory(two_classes, "laplace", given, backend)
     draws = found.draws.positions.reshape(-1, 4).astype(float)
     anchor = anchor_at(two_classes, 15.0)
@@ -260,7 +268,7 @@ def test_laplace_draws_are_those_of_the_gaussian_and_not_of_the_posterior(backen
     assert 0.3 < accepted < 0.99
 
 
-@both
+@both_long
 @pytest.mark.parametrize(("batch_size", "step_size", "weight"), [(2, 0.02, "data"), (5, 0.3, 20)])
 def test_sgld_with_control_variates_has_the_variance_of_its_discrete_chain(
     problem, backend, batch_size, step_size, weight
@@ -272,10 +280,10 @@ def test_sgld_with_control_variates_has_the_variance_of_its_discrete_chain(
     drift = (1 - step_size) * np.eye(2)
     operator = np.kron(drift, drift) + step_size**2 * multiplicative
     expected = fixed_point(operator, 2 * step_size * np.eye(2))
-    draws, _ = sample(problem("linear"), "sgld_cv", backend, **MANY | {"chains": 512}, **given)
+    draws, _ = sample(problem("linear"), "sgld_cv", backend, **QUADRUPLE[backend], **given)
     covariance, error = whitened_covariance(problem("linear"), draws, number)
     np.testing.assert_array_less(abs(covariance - expected), NUM_ERRORS * error)
-    draws, _ = sample(problem("linear"), "sgld_cv", backend, **MANY | {"chains": 512}, **given, proxy="second")
+    draws, _ = sample(problem("linear"), "sgld_cv", backend, **QUADRUPLE[backend], **given, proxy="second")
     covariance, error = whitened_covariance(problem("linear"), draws, number)
     np.testing.assert_array_less(abs(covariance - np.eye(2) / (1 - step_size / 2)), NUM_ERRORS * error)
 

@@ -87,7 +87,7 @@ def test_remainders_are_losses_less_their_taylor_polynomials(likelihood, order):
         data = Data(features, targets)
         return network_proxies.remainders(positions, data, Anchor(anchor, (), (), anchor), problem.model, order)
 
-    compiled = jax.jit(remainders)
+    compiled = at_once(remainders)
     for size in (0.05, 1.0):
         anchor, positions = places(problem, size)
         expected = np.stack([taylor_rest(problem, anchor, position, order) for position in positions])

@@ -25,7 +25,7 @@ from implementations.tasks.problem import Problem
 from tests.implementations.chains import at_once
 
 #: A wrong decision or state shows within a few steps; the gate makes more.
-NUM_STEPS = 80
+NUM_STEPS = 40
 
 
 @pytest.fixture(autouse=True)

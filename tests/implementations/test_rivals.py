@@ -33,10 +33,11 @@ from implementations.sequential import Seen
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.weighing import Losses
 from metrics import decisions
-from tests.implementations.chains import BACKENDS, at_once, moments, sample
+from tests.implementations.chains import BACKENDS, LENGTH, LONG_CHAINS, MANY, at_once, moments, sample
 from tests.implementations.test_targets import gradient_noise
 
 both = pytest.mark.parametrize("backend", BACKENDS)
+both_long = pytest.mark.parametrize("backend", LONG_CHAINS)
 #: A function of arrays as each library runs it, given arrays of NumPy.
 libraries = pytest.mark.parametrize(
     "within",
@@ -48,10 +49,8 @@ libraries = pytest.mark.parametrize(
     ids=["numpy", "jax", "torch"],
 )
 
-MANY = {"chains": 128, "num_steps": 1000, "num_warmup": 300, "thin": 10}
-#: torch's loops run eagerly: fewer steps.
-FEW = {"chains": 256, "num_steps": 150, "num_warmup": 50, "thin": 10}
-LENGTH = {"jax-cpu": MANY, "torch-cpu": FEW}
+#: Where chains share a loop that runs as long as one of them asks for data, a step costs the more the more chains.
+SHARED = LENGTH | {"torch-cpu": {"chains": 256, "num_steps": 150, "num_warmup": 50, "thin": 10}}
 #: Deviations beyond this many Monte Carlo errors fail; the seeds are fixed.
 NUM_ERRORS = 4
 
@@ -100,14 +99,14 @@ def test_the_barker_test_makes_up_for_gaussian_noise(within, variance):
     np.testing.assert_allclose(np.exp(np.asarray(log_accept)) @ share, 1 / (1 + np.exp(true)), atol=1e-4)
 
 
-@both
+@both_long
 def test_barker_penalty_and_exact_metropolis_agree_where_the_noise_is_gaussian(problem, backend):
     """Thirty points a look of a hundred: the noise is close to Gaussian, its variance well known."""
     of_points = {"batch_size": 30, "num_batches": 1, "variance": "points", "weight": "data", "step_size": 0.1}
     runs = {
-        "barker_test": LENGTH[backend] | {"batch_size": 30, "step_size": 0.3},
-        "pbnn": MANY | of_points,
-        "full_mh": MANY,
+        "barker_test": SHARED[backend] | {"batch_size": 30, "step_size": 0.3},
+        "pbnn": LENGTH[backend] | of_points,
+        "full_mh": LENGTH[backend],
     }
     found = {name: moments(problem("linear"), name, backend, **given) for name, given in runs.items()}
     for name, one in found.items():
@@ -137,7 +136,7 @@ def test_delayed_acceptance_keeps_detailed_balance_to_rounding(problem, backend)
     assert abs(found.residual) < 1e-3
 
 
-@both
+@both_long
 def test_delayed_acceptance_stays_in_the_exact_posterior_where_its_second_stage_decides(logistic, backend):
     """A first-order proxy knows the slope at the mode and no curvature: the data have to say the rest."""
     run, mean, variance = run_in_posterior(logistic, "delayed_acceptance", backend, proxy="first", step_size=0.1)
@@ -214,7 +213,7 @@ def temperature_and_variance(problem, backend, **given):
 THERMOSTAT = {"batch_size": 10, "step_size": 0.01, "friction": 0.1}
 
 
-@both
+@both_long
 @pytest.mark.parametrize("friction", [0.1, 0.3])
 def test_the_thermostat_keeps_its_temperature_and_the_variance_that_follows(problem, backend, friction):
     """At the larger friction the noise that is injected tells: the variance would be 0.92 with half of it, not 0.82."""
@@ -275,9 +274,9 @@ def test_austerity_decides_by_a_one_sided_t_test_of_points_without_replacement(w
     assert looked_at(within, austerity.enough, "epsilon", level, 1.02 * edge)
 
 
-@both
+@both_long
 def test_the_bias_of_austerity_falls_with_epsilon(problem, backend):
-    given = LENGTH[backend] | {"batch_size": 10}
+    given = SHARED[backend] | {"batch_size": 10}
     loose, strict = (
         moments(problem("linear"), "austerity", backend, **given, epsilon=epsilon) for epsilon in (0.2, 1e-4)
     )
@@ -496,7 +495,7 @@ def test_the_bias_of_the_confidence_sampler_falls_with_delta(problem):
     assert is_wrong[0].mean() > 0.02 and not is_wrong[1].any()
 
 
-@both
+@both_long
 def test_the_confidence_sampler_stays_in_the_exact_posterior(logistic, backend):
     """Without a proxy, so that few points would not do: it asks for as many as it takes."""
     run, mean, variance = run_in_posterior(logistic, "confidence", backend, proxy="none", delta=0.05)
@@ -521,10 +520,10 @@ def test_a_confidence_sampler_that_takes_the_error_of_the_mean_for_the_spread_is
 # Pseudo-marginal
 
 
-@both
+@both_long
 def test_pseudo_marginal_finds_the_target_where_its_estimate_is_good(problem, backend):
     """Fifty points of a hundred, and a target whose loss has a noise of variance 0.2."""
-    given = MANY | {"batch_size": 10, "num_batches": 5, "step_size": 0.3, "weight": 5}
+    given = LENGTH[backend] | {"batch_size": 10, "num_batches": 5, "step_size": 0.3, "weight": 5}
     found = moments(problem("linear"), "pseudo_marginal", backend, **given)
     assert abs(found.sd_ratio - 1) < 0.01 + NUM_ERRORS * found.sd_ratio_error
     assert found.mean_error < 0.02 + NUM_ERRORS * found.mean_error_error
@@ -556,10 +555,8 @@ def test_the_balance_of_pseudo_marginal_sees_how_far_its_target_is_perturbed(pro
 # Cycles
 
 
-@pytest.mark.parametrize(
-    ("method", "backend", "step_size"),
-    [("sgld", "jax-cpu", 0.3), ("sgld", "torch-cpu", 0.3), ("sghmc", "jax-cpu", 0.1), ("sghmc", "torch-cpu", 0.1)],
-)
+@both_long
+@pytest.mark.parametrize(("method", "step_size"), [("sgld", 0.3), ("sghmc", 0.1)])
 def test_draws_of_a_cyclic_method_are_those_of_small_steps(problem, method, backend, step_size):
     """A large first step would bias it; late in a cycle the bias is that of the small steps there."""
     given = MANY | {"num_steps": 1700, "weight": "data", "batch_size": 20, "step_size": step_size}

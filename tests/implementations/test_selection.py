@@ -81,7 +81,7 @@ def test_points_that_tell_more_are_drawn_more_often(problem):
 
 
 @both
-def test_there_is_less_noise_than_of_points_drawn_alike(problem, backend):
+def test_there_is_less_noise_than_of_points_drawn_alike(problem, backend, compiled_soon):
     digits = problem("digits")
     given = {"batch_size": 50, "num_steps": 300, "num_warmup": 100, "chains": 2, "step_size": 0.003}
     alike, selected = (

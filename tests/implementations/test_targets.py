@@ -10,29 +10,30 @@ from implementations.methods import resolve
 from implementations.sampling import sample as sample_in_memory
 from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.geometry import preconditioner_factor
-from tests.implementations.chains import BACKENDS, moments, sample
+from tests.implementations.chains import BACKENDS, LENGTH, LONG_CHAINS, MANY, moments, sample
 
 both = pytest.mark.parametrize("backend", BACKENDS)
+both_long = pytest.mark.parametrize("backend", LONG_CHAINS)
 
-#: Many chains that begin in the target: they leave it where it is not theirs, and their spread tells the error.
-MANY = {"chains": 128, "num_steps": 1000, "num_warmup": 300, "thin": 10}
+#: For covariances entry by entry.
+QUADRUPLE = {backend: length | {"chains": 4 * length["chains"]} for backend, length in LENGTH.items()}
 
 #: Deviations beyond this many Monte Carlo errors fail; the seeds are fixed.
 NUM_ERRORS = 4
 
 
-@both
+@both_long
 @pytest.mark.parametrize(("method", "given"), [("full_mh", {}), ("mala", {}), ("tempered", {"batch_size": 5})])
 def test_exact_methods_find_the_closed_form(problem, backend, method, given):
     """Of 21 parameters; the contract suite has the two of ``linear``."""
-    found = moments(problem("regression"), method, backend, **MANY, **given)
+    found = moments(problem("regression"), method, backend, **LENGTH[backend] | {"chains": 128}, **given)
     assert abs(found.sd_ratio - 1) < NUM_ERRORS * found.sd_ratio_error
     assert found.mean_error < NUM_ERRORS * found.mean_error_error
-    # The test means something only when it is sharp.
-    assert found.sd_ratio_error < 0.01
+    # The test means something only when it is sharp; all the data of more chains would cost torch as much as jax.
+    assert found.sd_ratio_error < (0.01 if backend == "jax-cpu" else 0.02)
 
 
-@both
+@both_long
 @pytest.mark.parametrize(
     ("task", "given"),
     [
@@ -42,12 +43,12 @@ def test_exact_methods_find_the_closed_form(problem, backend, method, given):
 )
 @pytest.mark.parametrize("method", ["pbnn", "pbnn_mala"])
 def test_the_penalty_finds_the_target_at_a_moderate_step(problem, backend, task, given, method):
-    found = moments(problem(task), method, backend, **MANY, **given)
+    found = moments(problem(task), method, backend, **LENGTH[backend], **given)
     assert 0.95 < found.sd_ratio < 1.05
     assert found.sd_ratio_error < 0.01
 
 
-@both
+@both_long
 @pytest.mark.parametrize(
     ("task", "given"),
     [
@@ -56,7 +57,7 @@ def test_the_penalty_finds_the_target_at_a_moderate_step(problem, backend, task,
     ],
 )
 def test_naive_subsampling_misses_the_target(problem, backend, task, given):
-    assert moments(problem(task), "naive", backend, **MANY, **given).sd_ratio > 1.3
+    assert moments(problem(task), "naive", backend, **LENGTH[backend], **given).sd_ratio > 1.3
 
 
 class TestBrokenSamplersAreSeen:
@@ -102,11 +103,11 @@ def whitened_covariance(problem, draws, weight):
     return by_chain.mean(axis=0), by_chain.std(axis=0, ddof=1) / np.sqrt(len(draws))
 
 
-@both
+@both_long
 @pytest.mark.parametrize("step_size", [0.1, 0.6])
 def test_ula_has_the_variance_of_its_discrete_chain(problem, backend, step_size):
     """z' = (1 - eta) z + sqrt(2 eta) e in whitened coordinates, so var z = 1 / (1 - eta / 2)."""
-    draws, _ = sample(problem("linear"), "ula", backend, **MANY | {"chains": 512}, step_size=step_size)
+    draws, _ = sample(problem("linear"), "ula", backend, **QUADRUPLE[backend], step_size=step_size)
     covariance, error = whitened_covariance(problem("linear"), draws, 100)
     np.testing.assert_array_less(abs(covariance - np.eye(2) / (1 - step_size / 2)), NUM_ERRORS * error)
     assert error.max() < 0.02
@@ -160,7 +161,7 @@ def sghmc_covariance(problem, weight, batch_size, step_size, friction):
     return fixed_point(np.kron(drift, drift) + step_size**2 * noise, source)[:2, :2]
 
 
-@both
+@both_long
 @pytest.mark.parametrize(
     ("batch_size", "step_size", "friction", "weight"),
     [(5, 0.3, 0.5, "batch"), (2, 0.005, 0.1, "data"), (20, 0.05, 0.1, 20), (5, 0.3, 1.0, "batch")],
@@ -168,7 +169,7 @@ def sghmc_covariance(problem, weight, batch_size, step_size, friction):
 def test_sghmc_has_the_variance_of_its_discrete_chain(problem, backend, batch_size, step_size, friction, weight):
     given = {"batch_size": batch_size, "step_size": step_size, "weight": weight, "friction": friction}
     number = resolve("sghmc", given, problem("linear")).target_weight(problem("linear").num_points)
-    draws, _ = sample(problem("linear"), "sghmc", backend, **MANY | {"chains": 512}, **given)
+    draws, _ = sample(problem("linear"), "sghmc", backend, **QUADRUPLE[backend], **given)
     covariance, error = whitened_covariance(problem("linear"), draws, number)
     expected = sghmc_covariance(problem("linear"), number, batch_size, step_size, friction)
     np.testing.assert_array_less(abs(covariance - expected), NUM_ERRORS * error)
@@ -181,20 +182,23 @@ def test_sghmc_has_the_variance_of_its_discrete_chain(problem, backend, batch_si
     assert np.trace(expected) / 2 > 1 + 5 * error.max()
 
 
+SGLD = ((5, 0.3, "batch"), (2, 0.02, "data"), (20, 0.5, 20))
+
+
 @pytest.mark.parametrize(
     ("method", "backend", "batch_size", "step_size", "weight"),
     [
-        *(("sgld", backend, *given) for backend in BACKENDS for given in ((5, 0.3, "batch"), (2, 0.02, "data"))),
-        *(("sgld", backend, 20, 0.5, 20) for backend in BACKENDS),
+        *(("sgld", "jax-cpu", *given) for given in SGLD),
+        *(pytest.param("sgld", "torch-cpu", *given, marks=pytest.mark.slow) for given in SGLD),
         # A Python loop, so only once, and for fewer steps.
-        ("posteriors_sgld", "torch-cpu", 20, 0.5, 20),
+        pytest.param("posteriors_sgld", "torch-cpu", 20, 0.5, 20, marks=pytest.mark.slow),
     ],
 )
 def test_sgld_has_the_variance_of_its_discrete_chain(problem, method, backend, batch_size, step_size, weight):
     given = {"batch_size": batch_size, "step_size": step_size, "weight": weight}
     number = resolve(method, given, problem("linear")).target_weight(problem("linear").num_points)
-    length = {"chains": 512} | ({"num_steps": 400, "num_warmup": 50} if method == "posteriors_sgld" else {})
-    draws, _ = sample(problem("linear"), method, backend, **MANY | length, **given)
+    length = {"chains": 512, "num_steps": 400} if method == "posteriors_sgld" else {}
+    draws, _ = sample(problem("linear"), method, backend, **QUADRUPLE[backend] | length, **given)
     covariance, error = whitened_covariance(problem("linear"), draws, number)
     expected = sgld_covariance(problem("linear"), number, batch_size, step_size)
     np.testing.assert_array_less(abs(covariance - expected), NUM_ERRORS * error)
@@ -202,10 +206,10 @@ def test_sgld_has_the_variance_of_its_discrete_chain(problem, method, backend, b
     assert np.trace(expected) / 2 - 1 / (1 - step_size / 2) > 5 * error.max()
 
 
-@both
+@both_long
 def test_a_decaying_step_takes_the_bias_of_sgld_away(problem, backend):
     given = {"batch_size": 2, "weight": "data", "step_size": 0.2}
-    constant = moments(problem("linear"), "sgld", backend, **MANY, **given)
+    constant = moments(problem("linear"), "sgld", backend, **LENGTH[backend], **given)
     decaying = {"decay": 0.55, "decay_start": 2.0, "num_warmup": 2000}
     slow = moments(problem("linear"), "sgld", backend, **MANY | given | decaying)
     assert constant.sd_ratio > 1.3

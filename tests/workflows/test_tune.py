@@ -23,7 +23,7 @@ SETTINGS = {"batch_size": 10, "step_size": "ladder", "weight": 100, "num_steps":
 
 @pytest.fixture(autouse=True)
 def small_budget(monkeypatch):
-    monkeypatch.setattr(tune, "JUDGED_BUDGET", 1_000_000)
+    monkeypatch.setattr(tune, "JUDGED_BUDGET", 200_000)
 
 
 def make_tuning(results: Path, problem: Path, answer: Path, method: str = "sgld", **given: object) -> tuple[Path, dict]:  # noqa: F811
@@ -48,7 +48,7 @@ def test_a_run_takes_the_step_that_was_tuned_apart_and_another_step_is_another_r
     assert made["status"] == "ok" and made["tuning"] == tuned["record"]
     assert (made["tuning"]["pilot_seed"], made["tuning"]["has_reference"]) == (PILOT_SEED, True)
     assert made["tuned"] == made["tuning"]["chosen"] and made["settings"]["step_size"] == "ladder"
-    assert 0 < made["tuning_evaluations"] <= made["tuning"]["budget"] == 1_000_000
+    assert 0 < made["tuning_evaluations"] <= made["tuning"]["budget"] == 200_000
     assert made["tuning_cpu_s"] == tuned["cpu_seconds"] > 0
     finished_at = record.stat().st_mtime_ns
     assert sample.main(part_of(results, run)) == 0
@@ -109,7 +109,7 @@ def test_without_a_reference_the_bound_is_that_of_the_temperature(results):  # n
     write_failure(answer, "ZeroDivisionError: division by zero")
     path, _ = make_tuning(results, problem, answer, **SETTINGS)
     found = read(path)["record"]
-    assert not found["has_reference"] and "temperature" in found["why"] and found["budget"] == 1_000_000
+    assert not found["has_reference"] and "temperature" in found["why"] and found["budget"] == 200_000
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ from implementations.tasks.problem import Problem, network_outputs
 from implementations.torch_backend import likelihood as torch_likelihood
 from implementations.torch_backend import minibatch as torch_minibatch
 from records.reference import reference
+from tests.implementations.chains import at_once
 from workflows.evaluation import metrics_of_draws
 
 NUM_POINTS = 25
@@ -77,7 +78,7 @@ def test_value_gradient_and_curvature_are_those_of_automatic_differentiation(par
                 return scale * likelihood.point_losses(place, data, problem.model).sum()
 
             if library == "jax":
-                by_library = jax.jit(jax.grad(loss))(position), jax.jit(jax.hessian(loss))(position)
+                by_library = at_once(jax.grad(loss))(position), at_once(jax.hessian(loss))(position)
             else:
                 place = convert(position)
                 by_library = torch.func.grad(loss)(place), torch.autograd.functional.hessian(loss, place)
@@ -103,7 +104,7 @@ def test_the_gauss_newton_curvature_is_the_covariance_of_the_slopes_on_the_grid(
 def test_losses_and_gradient_are_those_of_the_reference(library, part, request) -> None:
     problem, (likelihood, _, convert) = request.getfixturevalue(part), BACKENDS[library]
     position, everything = problem.map.astype(float), np.arange(problem.num_points)
-    compiled = jax.jit(likelihood.losses_and_gradient, static_argnums=3)
+    compiled = at_once(likelihood.losses_and_gradient, static_argnums=3)
     with jax.enable_x64(True):
         evaluate = compiled if library == "jax" else likelihood.losses_and_gradient
         found = evaluate(convert(position[None]), _data(problem, library), 7.0, problem.model)
@@ -146,10 +147,10 @@ def test_control_variates_leave_what_a_taylor_polynomial_leaves(library, part, o
 
     with jax.enable_x64(True):
         anchor = Anchor(*map(convert, (here, 0 * here, np.zeros((len(here), len(here))), here)))
-        evaluate = jax.jit(both) if library == "jax" else both
+        evaluate = at_once(both) if library == "jax" else both
         left, gradient = evaluate(convert(place[None]), _data(problem, library), anchor)
-        np.testing.assert_allclose(left[0], jax.jit(expected)(place), rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(gradient[0], jax.jit(jax.grad(total))(place), rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(left[0], at_once(expected)(place), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(gradient[0], at_once(jax.grad(total))(place), rtol=1e-6, atol=1e-8)
 
 
 def test_of_one_layer_control_variates_leave_the_same_of_every_point(last) -> None:

@@ -83,7 +83,8 @@ def test_only_one_gaussian_layer_has_a_closed_form(problem, name, options, expec
     assert has_closed_form(problem(name, **options)) is expected
 
 
-@pytest.mark.parametrize("seed", range(5))
+# Each trains a network.
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
 def test_full_data_are_overconfident_and_a_weight_between_5_and_20_calibrates(seed) -> None:
     prepared = prepare("regression", seed, progress=False)
     features, targets = prepared.test_features.astype(float), prepared.test_targets.astype(float)

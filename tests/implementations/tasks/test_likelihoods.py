@@ -21,6 +21,7 @@ from implementations.tasks.network import _point_losses
 from implementations.tasks.problem import Problem
 from implementations.torch_backend import likelihood as torch_likelihood
 from records.reference import predictions
+from tests.implementations.chains import at_once
 
 NUM_POINTS = 30
 NUM_OUTPUTS = {"gaussian": 1, "categorical": 3, "bernoulli": 1, "poisson": 1, "density": 1}
@@ -51,8 +52,9 @@ def test_gradient_and_curvature_are_those_of_automatic_differentiation_in_jax(na
         def loss(position):
             return jax_likelihood.point_losses(position, data, problem.model).sum()
 
-        expected = loss(position), jax.grad(loss)(position), jax.hessian(loss)(position)
-        value, gradient, hessian = map(np.asarray, expected)
+        value, gradient, hessian = map(
+            np.asarray, at_once(lambda where: (loss(where), jax.grad(loss)(where), jax.hessian(loss)(where)))(position)
+        )
     found = loss_and_gradient(problem, problem.map.astype(float), NUM_POINTS)
     np.testing.assert_allclose(found[0], value, rtol=1e-12)
     np.testing.assert_allclose(found[1], gradient, rtol=1e-10, atol=1e-12)
