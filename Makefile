@@ -44,10 +44,10 @@ endef
 export check_python
 python_needed = Python $(requires_python) is needed. Name one: make setup PYTHON=/path/to/python3.12
 
-help:  ## list the targets
+help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
 
-setup:  ## build .venv from requirements.lock; does nothing when it is up to date
+setup:  ## build .venv from requirements.lock, unless it is up to date
 	@# An upgrade of the system's Python can leave .venv/bin/python pointing nowhere.
 	@test -x .venv/bin/python || rm -f $(complete)
 	@$(if $(has_flock),test -e $(complete) || flock -n Makefile true || echo "waiting for another make that is building .venv")
@@ -67,14 +67,14 @@ $(complete): | supported-python
 	@touch $@
 
 # Checked by our own reading first: Snakemake answers a file that it cannot read with a traceback.
-run: setup  ## run the paper study, or STUDY=file: snakemake --cores all
+run: setup  ## run the paper study, or another one: STUDY=my_study.yaml
 	$(if $(value STUDY),@$(python) -m workflows.grid "$$STUDY")
 	$(python) -m snakemake --cores all $(if $(value STUDY),--configfile "$$STUDY") $(ARGS)
 
-smoke: setup  ## run the smoke study, a small version of everything
+smoke: setup  ## run the smoke study: every stage, on small tasks, in two or three minutes
 	$(python) -m snakemake --cores all --configfile workflows/studies/smoke.yaml $(ARGS)
 
-test: lint  ## lint, then run all tests but the slow ones
+test: lint  ## lint, then run all tests except the slow ones
 	$(python) -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
 
 test-slow: setup  ## run the slow tests: long chains, and whole studies, killed, damaged, tracked and shown in a browser
@@ -96,26 +96,26 @@ docs: setup  ## build the documentation, with the published reports, into result
 	@echo "the documentation is in results/site: python3 -m http.server --directory results/site"
 
 # Timed by processor time, one thread, one process: what else runs on the machine falls on both sides of a ratio.
-bench: setup  ## time every sampler against its bare work, other libraries and more data; ARGS="-k 'not torch'" is quick
+bench: setup  ## time every sampler, also against other libraries; ARGS="-k 'not torch'" is quick
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_CACHE_DIR="$$PWD/results/.cache/torch" \
 	$(python) -m pytest benchmarks/bench_*.py -o "python_functions=bench_*" -p no:xdist -W default -q \
 	--benchmark-timer=time.process_time --benchmark-json=results/benchmarks.json --benchmark-quiet $(ARGS)
 	$(python) -m benchmarks.summary results/benchmarks.json
 
-profile-study: setup  ## say where the processor time of a finished study went; ARGS=results/smoke for another than the paper's
+profile-study: setup  ## show where the processor time of the paper study went; ARGS=results/smoke for another
 	$(python) -m records.usage $(or $(ARGS),results/paper)
 
-regress: setup  ## fail if a sampler became wrong or slow; ARGS="--tiers exact", ARGS="--base main", ARGS="--help"
+regress: setup  ## fail if a sampler became wrong or slow; ARGS="--help" lists the options
 	$(python) -m benchmarks.regress $(ARGS)
 
 # MLFLOW_TRACKING_URI selects another store, as it does for a study; a database's password is not shown.
-ui: setup  ## show the tracked runs in MLflow's pages, on this machine only
+ui: setup  ## serve the runs of all studies in MLflow, to this machine only
 	@$(python) -m pbnn_bench ui $(ARGS)
 
 # The study by its name or its file. Pictures of the report's first screen and of MLflow's pages are kept of the paper study
 # alone; the documentation shows them.
 published := $(or $(basename $(notdir $(value STUDY))),paper)
-publish: setup  ## keep the report of the finished paper study, or STUDY=name, with the code and in the README; needs chromium
+publish: setup  ## publish the report of the paper study, or STUDY=name, with the code; needs chromium
 	$(python) -m reports.publish --study $(published) $(ARGS)
 	$(if $(filter paper,$(published)),$(python) -m tests.screenshots reports/published/paper/report.html reports/published/paper --only 1400-light)
 	$(if $(filter paper,$(published)),$(python) -m tests.mlflow_pages results/mlflow.db paper reports/published/paper)
@@ -124,7 +124,7 @@ publish: setup  ## keep the report of the finished paper study, or STUDY=name, w
 # A scratch environment gets the dependencies of pyproject.toml in their newest versions, and what came is written down.
 # Use the oldest supported Python: its versions suit the newer ones too, the reverse is not so.
 # Left out: local version tags such as +cpu, and the CUDA libraries, which torch for Linux pins itself.
-lock: supported-python  ## renew requirements.lock from pyproject.toml, with the newest versions
+lock: supported-python  ## write requirements.lock again, with the newest versions that pyproject.toml allows
 	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch" requirements.lock.new' EXIT && trap 'exit 1' INT TERM && \
 	"$(PYTHON)" -m venv "$$scratch" && \
 	"$$scratch/bin/python" -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*project["dependencies"], *project["optional-dependencies"]["dev"], sep="\n")' > "$$scratch/direct" && \
@@ -135,10 +135,10 @@ lock: supported-python  ## renew requirements.lock from pyproject.toml, with the
 	  sed 's/+.*//' "$$scratch/frozen" | grep -viE '^(nvidia|cuda|triton)' | LC_ALL=C sort -f; } > requirements.lock.new && \
 	mv requirements.lock.new requirements.lock
 
-clean:  ## remove generated results and caches; data/, .venv, results/baselines and what studies share stay
+clean:  ## remove results and caches, but not data/, .venv, results/baselines and what studies share
 	find results -mindepth 1 -maxdepth 1 ! -name README.md ! -name baselines ! -name .shared -exec rm -rf {} +
 	find . -path ./.venv -prune -o -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf .snakemake .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks
 
-distclean: clean  ## also remove .venv, the downloaded data in data/, and the problems and references of all studies
+distclean: clean  ## also remove .venv, data/, and the problems and references that studies share
 	rm -rf .venv data results/.shared

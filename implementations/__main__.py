@@ -21,7 +21,7 @@ from implementations.tasks.task import PRIORS, STOCHASTIC
 
 #: How the command is called; the front door has another name for it.
 PROGRAM = "python -m implementations"
-CHECKPOINT_SECONDS = Setting("checkpoint_seconds", "between checkpoints", float, 30.0, minimum=0)
+CHECKPOINT_SECONDS = Setting("checkpoint_seconds", "seconds between checkpoints", float, 30.0, minimum=0)
 
 
 def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
@@ -32,53 +32,71 @@ def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
             ("tasks", [(name, task.summary) for name, task in TASKS.items()]),
             ("methods", [(name, method.summary) for name, method in METHODS.items()]),
             (
-                "settings (not every method has all of them)",
+                "settings (no method has all of them; `--method NAME --help` lists those of one)",
                 [(name, help_of(item)) for name, item in ALL_SETTINGS.items()],
             ),
         )
     ]
     result = argparse.ArgumentParser(
         prog=program,
-        description="One method on one task: writes run.json, draws.npz and problem.npz into a folder.",
+        description="Run one method on one task, and write run.json, draws.npz and problem.npz into a folder.",
         epilog="\n\n".join(f"{title}:\n" + "\n".join(rows) for title, rows in tables),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    result.add_argument("--task", required=True, metavar="NAME", help="or path/to/file.py:TASK, package.module:TASK")
-    result.add_argument("--method", required=True, metavar="NAME", help="or path/to/file.py:CARD, package.module:CARD")
     result.add_argument(
-        "--set", action="append", default=[], dest="settings", metavar="NAME=VALUE", help="a setting; may be repeated"
+        "--task", required=True, metavar="NAME", help="a task below, or a file of yours: path/to/file.py:TASK"
     )
     result.add_argument(
-        "--backend", default="jax-cpu", metavar="NAME", help=f"{', '.join(BACKENDS)} (default: %(default)s)"
+        "--method", required=True, metavar="NAME", help="a method below, or a file of yours: path/to/file.py:CARD"
     )
     result.add_argument(
-        "--seed", type=int, default=0, help="of data, network, start points and chains (default: %(default)s)"
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="NAME=VALUE",
+        help="a setting of the method; may be repeated",
+    )
+    result.add_argument(
+        "--backend",
+        default="jax-cpu",
+        metavar="NAME",
+        help=f"library and device: {', '.join(BACKENDS)} (default: %(default)s)",
+    )
+    result.add_argument(
+        "--seed", type=int, default=0, help="seed of data, network, start points and chains (default: %(default)s)"
     )
     result.add_argument(
         "--out",
         type=_folder,
         required=True,
         metavar="DIR",
-        help="the folder to write to; an interrupted run in it is continued",
+        help="folder to write to; an interrupted run there is continued",
     )
     result.add_argument(
-        "--stochastic", default="last", metavar="LAYERS", help=f"{' or '.join(STOCHASTIC)} (default: %(default)s)"
+        "--stochastic",
+        default="last",
+        metavar="LAYERS",
+        help=f"layers to sample: {' or '.join(STOCHASTIC)} (default: %(default)s)",
     )
     result.add_argument(
-        "--prior", default="gaussian", metavar="NAME", help=f"{' or '.join(PRIORS)} (default: %(default)s)"
+        "--prior",
+        default="gaussian",
+        metavar="NAME",
+        help=f"prior of every weight: {' or '.join(PRIORS)} (default: %(default)s)",
     )
     result.add_argument(
         "--prior-scale",
         type=float,
         default=1.0,
         metavar="NUMBER",
-        help="its sd, or the Laplace b (default: %(default)s)",
+        help="sd of a Gaussian prior, b of a Laplace prior (default: %(default)s)",
     )
     result.add_argument(
         "--num-points",
         type=int,
         metavar="N",
-        help="training points, where the data are drawn (default: the task's own)",
+        help="number of training points, if the task can have another one (default: the task's own)",
     )
     result.add_argument(
         "--data",
@@ -87,7 +105,9 @@ def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder of downloaded data (default: %(default)s)",
     )
-    result.add_argument("--no-audit", action="store_true", help="leave out the audit of decisions against all the data")
+    result.add_argument(
+        "--no-audit", action="store_true", help="do not check the decisions against all the data afterwards"
+    )
     result.add_argument(
         "--checkpoint-seconds",
         type=float,

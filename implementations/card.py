@@ -145,8 +145,12 @@ class Card:
         """Refuse ``auto`` where nothing tells a good value from a bad one."""
         for name in settings.automatic:
             if self.always_accepts:
-                raise SettingError(f"{name} = 'auto' goes by the moves that are accepted, and all are; give a number")
+                raise SettingError(
+                    f"{name} = 'auto' aims at an acceptance rate, and every move is accepted; give a number"
+                )
             if self.best_acceptance is None:
-                raise SettingError(f"{name} = 'auto': the method names no acceptance to aim at; give a number")
+                raise SettingError(
+                    f"{name} = 'auto': the method's card has no acceptance rate to aim at; give a number"
+                )
             if name == "num_batches" and getattr(self.kernel, "estimate", None) != "batches":
                 raise SettingError(f"{name} = 'auto' needs the suite's own estimate of the loss difference")

@@ -12,8 +12,8 @@ from implementations.kernel import Shapes
 
 PRECONDITIONERS = {
     "none": "the identity",
-    "diagonal": "inverse of the diagonal of the target's curvature at the MAP",
-    "full": "inverse of the target's curvature at the MAP",
+    "diagonal": "inverse of the diagonal of the target's curvature at its mode",
+    "full": "inverse of the target's curvature at its mode",
 }
 #: Above this many parameters only the diagonal of the curvature is kept: the full one would fill 50 MB and more.
 MAX_FULL_CURVATURE = 2500
@@ -120,48 +120,50 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-BATCH_SIZE = Setting("batch_size", "n, points in a mini-batch; for `tempered` only the weight", int, 10, minimum=1)
+BATCH_SIZE = Setting(
+    "batch_size", "n, the points in a mini-batch; full-data methods use it only as a weight", int, 10, minimum=1
+)
 NUM_BATCHES = Setting(
     "num_batches",
-    "M, mini-batches per step; auto: the fewest that keep the noise within its budget",
+    "M, the mini-batches per step; auto: as few as the bias budget allows",
     int,
     5,
     minimum=1,
-    choices={AUTO: "the fewest that keep the noise of the loss difference within its budget"},
+    choices={AUTO: "as few as keep the bias from the noise of the loss difference within its budget"},
 )
 STEP_SIZE = Setting(
     "step_size",
-    "eta of drift eta grad U and noise sqrt(2 eta), in every method; auto or ladder: by a pilot run",
+    "η of drift η∇U and noise √(2η), in every method; auto or ladder: chosen by a pilot run",
     float,
     is_positive=True,
     choices={
-        AUTO: "the largest that acceptance and noise allow, by a pilot run as long as the warm-up",
-        LADDER: "the most effective of a ladder of steps, by pilots on the same budget for every method",
+        AUTO: "the largest that acceptance and the bias budget allow, in a pilot run as long as the warm-up",
+        LADDER: "the most effective of several steps, in pilot runs with the same budget for every method",
     },
 )
 WEIGHT = Setting(
     "weight",
-    "w of the target: the posterior (data), tempered to n (batch), or a number",
+    "w of the target: data (the posterior), batch (tempered to n), or a number",
     float,
     "data",
     is_positive=True,
-    choices={"data": "w = N", "batch": "w = n"},
+    choices={"data": "w = N: the posterior", "batch": "w = n: the posterior tempered to a mini-batch"},
 )
 VARIANCE = Setting("variance", "estimator of the loss difference's variance", str, "batches", choices=VARIANCES)
-PRECONDITIONER = Setting(
-    "preconditioner", "C of the proposal's covariance 2 eta C", str, "full", choices=PRECONDITIONERS
-)
+PRECONDITIONER = Setting("preconditioner", "C of the proposal's covariance 2ηC", str, "full", choices=PRECONDITIONERS)
 DECAY = Setting(
-    "decay", "gamma of the step-size schedule eta (1 + t / decay_start)^-gamma; 0 is constant", float, 0.0, 0, 1
+    "decay", "γ of the step size η (1 + t / decay_start)^−γ at step t; 0 keeps it constant", float, 0.0, 0, 1
 )
-DECAY_START = Setting("decay_start", "steps after which the schedule starts to bite", float, 1000.0, is_positive=True)
+DECAY_START = Setting(
+    "decay_start", "steps after which the step size has clearly begun to fall", float, 1000.0, is_positive=True
+)
 
 #: Of a run, whatever its method.
 RUN_SETTINGS = (
     Setting("num_steps", "steps after the warm-up", int, 20_000, minimum=1, maximum=LARGEST_COUNT),
-    Setting("num_warmup", "steps dropped before them", int, 2_000, minimum=0, maximum=LARGEST_COUNT),
-    Setting("thin", "steps between two kept draws", int, 10, minimum=1, maximum=LARGEST_COUNT),
-    Setting("chains", "chains, run side by side", int, 4, minimum=1),
+    Setting("num_warmup", "steps before those, which are dropped", int, 2_000, minimum=0, maximum=LARGEST_COUNT),
+    Setting("thin", "keep every thin-th draw", int, 10, minimum=1, maximum=LARGEST_COUNT),
+    Setting("chains", "number of chains, run together", int, 4, minimum=1),
     Setting("dtype", "floating-point type of the sampler", str, "float32", choices=DTYPES),
 )
 
@@ -278,10 +280,10 @@ def _check_together(settings: Settings, problem: Sized) -> None:
         )
     if settings.automatic and n == 1 and m == 1:
         raise SettingError(
-            f"{settings.automatic[0]} = 'auto' goes by the noise, of which one point tells nothing; raise batch_size"
+            f"{settings.automatic[0]} = 'auto' depends on the noise, which one point cannot estimate; raise batch_size"
         )
     if settings.automatic and settings.step_size == LADDER:
-        raise SettingError("num_batches = 'auto' goes with step_size = 'auto' or a number, not with 'ladder'")
+        raise SettingError("num_batches = 'auto' needs step_size = 'auto' or a number, not 'ladder'")
     if settings.automatic and settings.num_warmup < LEAST_TUNING:
         raise SettingError(
             f"{settings.automatic[0]} = 'auto' is found by a pilot run as long as the warm-up, and num_warmup = "
@@ -289,18 +291,18 @@ def _check_together(settings: Settings, problem: Sized) -> None:
         )
     if settings.preconditioner == "full" and problem.num_parameters > MAX_FULL_CURVATURE:
         raise SettingError(
-            f"preconditioner = 'full' is kept up to {MAX_FULL_CURVATURE} parameters and {problem.task!r} has "
+            f"preconditioner = 'full' works up to {MAX_FULL_CURVATURE} parameters, and {problem.task!r} has "
             f"{problem.num_parameters} here; use 'diagonal'"
         )
     proxy = dict(settings.own).get("proxy", "none")
     if proxy not in ("none", "first") and problem.num_parameters > MAX_FULL_CURVATURE:
         raise SettingError(
-            f"proxy = {proxy!r} is kept up to {MAX_FULL_CURVATURE} parameters and {problem.task!r} has "
+            f"proxy = {proxy!r} works up to {MAX_FULL_CURVATURE} parameters, and {problem.task!r} has "
             f"{problem.num_parameters} here; use 'first'"
         )
     if settings.num_steps < settings.thin:
         raise SettingError(
-            f"num_steps = {settings.num_steps} keeps no draw with thin = {settings.thin}; raise one, lower the other"
+            f"num_steps = {settings.num_steps} with thin = {settings.thin} keeps no draw; raise num_steps or lower thin"
         )
 
 

@@ -141,21 +141,19 @@ def audit(
     )
 
 
-def averaged_acceptance(
-    difference: np.ndarray, variance: np.ndarray, estimated: np.ndarray | None = None
-) -> np.ndarray:
+def averaged_acceptance(difference: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """The penalty's acceptance, integrated over its Gaussian noise (paper: *noisy averaged A*).
 
-        A(D) = E min(1, exp(-D - sigma Z - s^2 / 2)),   Z ~ N(0, 1)
+        A(D) = E min(1, exp(-D - sigma Z - sigma^2 / 2)),   Z ~ N(0, 1)
 
-    where s^2 is what is taken for sigma^2: ``estimated``, or sigma^2 itself. In closed form, with m = D + s^2 / 2, that
-    is Phi(-m / sigma) + exp(sigma^2 / 2 - m) Phi(m / sigma - sigma); without noise the usual min(1, exp(-D)).
+    In closed form, with m = D + sigma^2 / 2, that is Phi(-m / sigma) + exp(-D) Phi(m / sigma - sigma); without noise
+    the usual min(1, exp(-D)).
     """
-    mean = difference + (variance if estimated is None else estimated) / 2
+    mean = difference + variance / 2
     # So little noise that it is none, in place of a division by 0.
     sd = np.sqrt(np.maximum(variance, 1e-24))
     # A tail whose factor is infinite has a probability of 0; only their logarithms can be added.
-    tail = np.exp(np.minimum(0.0, variance / 2 - mean + stats.norm.logcdf(mean / sd - sd)))
+    tail = np.exp(np.minimum(0.0, stats.norm.logcdf(mean / sd - sd) - difference))
     return np.asarray(stats.norm.cdf(-mean / sd) + tail)
 
 
@@ -207,24 +205,6 @@ def balance(
     residuals = -np.sign(exact[is_seen]) * (logs[0] - logs[1] - exact[is_seen])
     error = residuals.std(ddof=1) / np.sqrt(len(residuals))
     return Balance(float(residuals.mean()), float(error), len(residuals))
-
-
-def gaussian_balance(difference: float, variance: float, dof: int) -> float:
-    """The residual that ``balance`` would find of a penalised move of a known loss difference D under Gaussian noise.
-
-        r = log E[A(D)] - log E[A(-D)] + D,   A(D) = min(1, exp(-D - sigma Z - s^2 / 2)),   Z ~ N(0, 1)
-
-    where s^2 estimates sigma^2 with ``dof`` degrees of freedom, s^2 / sigma^2 ~ chi^2_dof / dof, independently of Z.
-    For a large D it is sigma^2 / 2 - dof / 2 log(1 + sigma^2 / dof), and 0 where the variance is known.
-    """
-    # Midpoints of 2,000 equally likely slices of the chi^2 distribution.
-    levels = (np.arange(2000) + 0.5) / 2000
-    estimated = variance * stats.chi2.ppf(levels, dof) / dof
-
-    def log_acceptance(difference: float) -> float:
-        return float(np.log(averaged_acceptance(np.array(difference), np.array(variance), estimated).mean()))
-
-    return log_acceptance(difference) - log_acceptance(-difference) + difference
 
 
 def _mean_acceptance(log_accept: np.ndarray) -> float:

@@ -50,20 +50,34 @@ def main(argv: Sequence[str], program: str) -> int:
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Fit a last layer on your features, sample it tempered to every n, choose n on validation points.",
+        description="Find the mini-batch size n that calibrates your network: make its last layer Bayesian, sample it "
+        "tempered to several n, and choose the n that predicts the validation points best.",
     )
     add = parser.add_argument
-    add("--features", type=Path, required=True, metavar="FILE", help=".npz, .csv or .parquet")
-    add("--target", default="target", metavar="NAME", help="a table's column of targets (default: %(default)s)")
+    add(
+        "--features",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="what goes into the last layer, with the targets: .npz, .csv or .parquet",
+    )
+    add("--target", default="target", metavar="NAME", help="column of the targets in a table (default: %(default)s)")
     add(
         "--split",
         default="split",
         metavar="NAME",
-        help="a table's column of train, validation and test (default: %(default)s; without it, at random)",
+        help="column of a table that says train, validation or test (default: %(default)s; if there is none, rows are "
+        "split at random)",
     )
-    add("--likelihood", metavar="NAME", help=f"{', '.join(SUPERVISED)} (default: as the targets look)")
-    add("--noise-sd", type=float, metavar="NUMBER", help="of a regression (default: that of a least-squares fit)")
-    add("--prior-scale", type=float, default=1.0, metavar="NUMBER", help="sd of every weight (default: %(default)s)")
+    add("--likelihood", metavar="NAME", help=f"{', '.join(SUPERVISED)} (default: guessed from the targets)")
+    add("--noise-sd", type=float, metavar="NUMBER", help="noise of a regression (default: that of a least-squares fit)")
+    add(
+        "--prior-scale",
+        type=float,
+        default=1.0,
+        metavar="NUMBER",
+        help="prior sd of every weight (default: %(default)s)",
+    )
     add("--components", type=int, metavar="K", help="replace the features by their first K principal components")
     add(
         "--sizes",
@@ -71,7 +85,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
         metavar="N,N,…",
         help=f"the n to try (default: {', '.join(map(str, default_sizes(1000)[:-1]))}, … and all)",
     )
-    add("--method", default=METHOD, metavar="NAME", help="what samples, or file.py:CARD (default: %(default)s)")
+    add(
+        "--method", default=METHOD, metavar="NAME", help="the sampler: a method, or file.py:CARD (default: %(default)s)"
+    )
     add(
         "--set",
         action="append",
@@ -81,15 +97,15 @@ def _parser(program: str) -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="a setting of the method; may be repeated",
     )
-    add("--criterion", default="nll", metavar="NAME", help=f"{' or '.join(CRITERIA)} (default: %(default)s)")
-    add("--backend", default="jax-cpu", metavar="NAME", help="(default: %(default)s)")
-    add("--seed", type=int, default=0, help="of a random split and of the chains (default: %(default)s)")
+    add("--criterion", default="nll", metavar="NAME", help=f"choose by {' or '.join(CRITERIA)} (default: %(default)s)")
+    add("--backend", default="jax-cpu", metavar="NAME", help="see `list backends` (default: %(default)s)")
+    add("--seed", type=int, default=0, help="seed of a random split and of the chains (default: %(default)s)")
     add(
         "--out",
         type=Path,
         default=Path("calibration.html"),
         metavar="FILE",
-        help="the report, an HTML page (default: %(default)s)",
+        help="where to write the report, an HTML page (default: %(default)s)",
     )
     return parser
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from implementations.infrastructure.files import atomic_path
 from pbnn_bench.choice import CRITERIA, TEXTS, Candidate, Choice
 from records.setting import MAX_R_HAT
+from reports.figures.marks import log_ticks
 from reports.inline_svg import colours_of, inline_svg
 from reports.page import TEMPLATES as REPORT_TEMPLATES
 from reports.reliability import draw_reliability
@@ -209,6 +210,8 @@ def _draw_by_n(axes: "Axes", choice: Choice, score: str) -> None:
         axes.axhline(0, color=NETWORK, linewidth=0.8, zorder=1)
     axes.axvspan(choice.alike()[0] / 1.1, choice.alike()[-1] * 1.1, color=CHAIN, alpha=0.08, linewidth=0)
     label = {"nll": "negative log likelihood", "gap": LABELS["confidence_gap"]}[score]
-    axes.set(xscale="log", xlabel="n, weight of the tempered posterior", ylabel=label)
+    axes.set(xlabel="n, weight of the tempered posterior", ylabel=label)
+    # The values of n themselves: less than a decade of powers would be written over each other.
+    log_ticks(axes, [one.weight for one in choice.candidates if one.weight is not None])
     if score == "nll":
         axes.legend(fontsize="x-small")

@@ -158,7 +158,7 @@ class Choice:
         is_all = self.batch_size == self.best.problem.num_points
         chosen = f"all the data (n = {self.batch_size:,}) are" if is_all else f"n = {self.batch_size:,} is"
         alike = self.alike()
-        range_of = f"; any n from {alike[0]:,} to {alike[-1]:,} does as well on them" if len(alike) > 1 else ""
+        range_of = f"; any n from {alike[0]:,} to {alike[-1]:,} does as well there" if len(alike) > 1 else ""
         gain, cheaper = self.gain(), _inside(_named(self.without_chain))
         where = "test" if self.best.test else "validation"
         amount = f"{gain} nats per {where} point (± 2 standard errors)"
@@ -166,7 +166,7 @@ class Choice:
             f"{chosen} chosen by the {CRITERIA[self.criterion]} of the validation points{range_of}{edge}",
             f"its chains gain {amount} over {cheaper}"
             if gain.is_clear
-            else f"{cheaper} does {'better' if gain.is_loss else 'as well'}, without a chain: the chains gain {amount}",
+            else f"{cheaper} does {'better' if gain.is_loss else 'as well'} without a chain: chains gain {amount}",
         ]
 
     def table(self) -> str:
@@ -253,7 +253,7 @@ def choose_batch_size(
         raise SettingError(unknown("criterion", criterion, CRITERIA))
     find_backend(backend)
     if not len(problem.validation_targets):
-        raise SettingError("no validation points to choose by; give validation = (features, targets)")
+        raise SettingError("there are no validation points to choose n by; give validation=(features, targets)")
     wanted = sorted(set(default_sizes(problem.num_points) if sizes is None else sizes))
     for size in wanted:
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 1 <= size <= problem.num_points:
@@ -274,7 +274,7 @@ def choose_batch_size(
     able = [one for one in chains if not one.fault]
     if not able:
         raise SettingError(
-            f"no chains of {method} have converged ({chains[0].fault}); give more num_steps, or another method"
+            f"no chains of {method} have converged ({chains[0].fault}); raise num_steps, or choose another method"
         )
     best = min(able, key=lambda one: getattr(one.validation, criterion))
     return Choice(tuple(found), criterion, best)

@@ -23,16 +23,16 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "list": Command(
-        "methods, tasks, studies and backends", ("list", "list methods"), "pbnn_bench.listing", "list_names"
+        "list methods, tasks, studies and backends", ("list", "list methods"), "pbnn_bench.listing", "list_names"
     ),
     "info": Command(
-        "all about one of them: settings, defaults, an example",
+        "describe one of them: settings, defaults, an example",
         ("info pbnn", "info mnist_conv", "info smoke", "info my_task.py:TASK"),
         "pbnn_bench.listing",
         "info",
     ),
     "sample": Command(
-        "one method on one task, into a folder",
+        "run one method on one task",
         (
             "sample --task regression --method pbnn --set batch_size=5 --out out",
             "sample --task my_task.py:TASK --method my_method.py:CARD --backend torch-cpu --out out",
@@ -42,36 +42,36 @@ COMMANDS = {
         "sample",
     ),
     "run": Command(
-        "a study, from data to report",
+        "run a study, from data to report",
         ("run smoke --dry-run", "run smoke", "run my_study.yaml --cores 4"),
         "pbnn_bench.studies",
         "run",
     ),
     "score": Command(
-        "draws of any program against the reference of a task",
+        "compare draws of any program with the right answer of a task",
         (
             "score draws.npz --task digits --weight data",
-            "score --task digits --problem problem.npz    # the data to make draws for",
+            "score --task digits --problem problem.npz    # write the data to sample",
             "score draws.npz --task digits --weight 100 --board leaderboard_digits-w100.csv --evaluations 4e8",
         ),
         "workflows.score",
         "main",
     ),
     "calibrate": Command(
-        "which n calibrates best: on your own features, or in a study",
+        "find the mini-batch size that calibrates your own network, or the best in a study",
         (
-            "calibrate --features my_features.npz    # arrays features, targets and, if you like, splits",
+            "calibrate --features my_features.npz    # arrays features, targets and, optionally, splits",
             "calibrate --features house.csv --target price    # a table; every other column is a feature",
             "calibrate --features visits.npz --likelihood poisson    # targets are counts",
             "calibrate --features resnet.npz --components 100    # principal components of many features",
             "calibrate --features my_features.npz --sizes 30,100,300 --method pbnn --set num_steps=40000",
-            "calibrate --study paper --task regression    # what a study has found",
+            "calibrate --study paper --task regression    # the best n of a finished study",
         ),
         "pbnn_bench.calibrate",
         "main",
     ),
     "compare": Command(
-        "two runs, or two studies, side by side",
+        "compare two runs or two studies",
         (
             "compare out other_out",
             "compare results/paper reports/published/paper    # two studies",
@@ -81,20 +81,20 @@ COMMANDS = {
         "compare",
     ),
     "plot": Command(
-        "the reliability diagram of a run, or its density",
+        "draw the reliability diagram of a run",
         ("plot out", "plot out --out diagram.png"),
         "pbnn_bench.runs",
         "plot",
     ),
     "report": Command(
-        "the report of a study that has been run",
+        "render the report of a finished study again",
         ("report smoke", "report my_study.yaml"),
         "pbnn_bench.studies",
         "report",
     ),
-    "ui": Command("the tracked runs in MLflow's pages", ("ui", "ui --port 5001"), "pbnn_bench.studies", "ui"),
+    "ui": Command("open the runs in MLflow", ("ui", "ui --port 5001"), "pbnn_bench.studies", "ui"),
     "completion": Command(
-        "a script with which bash or zsh completes these words",
+        "print a script for bash or zsh that completes these words",
         ("completion bash > ~/.local/share/bash-completion/completions/pbnn-bench", "completion zsh"),
         "pbnn_bench.completion",
         "main",

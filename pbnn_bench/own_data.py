@@ -103,9 +103,11 @@ def _from_table(path: Path, target: str, split: str) -> Contents:
                 f"only one column, {str(table.columns[0])!r}: columns must be separated by commas, and named in the "
                 "first line"
             )
-        raise SettingError(f"{unknown('column', target, map(str, table.columns))} (--target names the targets)")
+        raise SettingError(
+            f"{unknown('column', target, map(str, table.columns))} (--target names the column of targets)"
+        )
     if len(table.columns) == 1:
-        raise SettingError(f"no column but the targets {target!r}: there are no features")
+        raise SettingError(f"there is no column but the targets {target!r}, so there are no features")
     features = table.drop(columns=[name for name in (target, split) if name in table])
     for name in features:
         if features[name].dtype.kind not in "biuf":
@@ -155,8 +157,8 @@ def _check_finite(features: np.ndarray, names: list[str]) -> None:
     if is_bad.any():
         row, column = np.argwhere(is_bad)[0]
         raise SettingError(
-            f"NaN or infinity in {is_bad.any(axis=1).sum()} of {len(features)} rows, the first in row {row}, column "
-            f"{names[column]}; drop these rows or fill them in"
+            f"NaN or infinity in {is_bad.any(axis=1).sum()} of {len(features)} rows, the first in row {row} "
+            f"(counted from 0), column {names[column]}; drop these rows or fill them in"
         )
 
 
@@ -167,10 +169,14 @@ def _named_splits(splits: np.ndarray) -> np.ndarray:
     strange = np.flatnonzero(found == "")
     if len(strange):
         row = int(strange[0])
-        raise SettingError(f"row {row} has the split {_word(splits[row])!r}; expected train, validation or test")
+        raise SettingError(
+            f"row {row} (counted from 0) has the split {_word(splits[row])!r}; expected train, validation or test"
+        )
     for part in PARTS:
         if part not in found:
-            raise SettingError(f"no row has the split {part!r}; the validation rows choose, and the test rows judge")
+            raise SettingError(
+                f"no row has the split {part!r}; validation rows are needed to choose n, and test rows to judge it"
+            )
     return found
 
 

@@ -31,11 +31,16 @@ def find_study(name: str) -> Path:
 def run(argv: Sequence[str], program: str) -> int:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Run a study with Snakemake, in the current folder; what is there already is not made again.",
-        epilog="Other arguments go to Snakemake, as in: pbnn-bench run smoke --keep-going",
+        description="Run a study with Snakemake in the current folder. What is there already is not made again.",
+        epilog="Other arguments are passed to Snakemake, as in: pbnn-bench run smoke --keep-going",
     )
     parser.add_argument("study", metavar="STUDY", help="a study's name (`list studies`), or a file of your own")
-    parser.add_argument("--dry-run", "-n", action="store_true", help="check the study and say what would be run")
+    parser.add_argument(
+        "--dry-run",
+        "-n",
+        action="store_true",
+        help="check the study, and say what would run: minutes, disk and downloads",
+    )
     parser.add_argument("--cores", default="all", help="processors to use (default: %(default)s)")
     arguments, others = parser.parse_known_args(argv)
     # Each command imports what it needs: `list` reads this module too, and should take no seconds for it.
@@ -56,9 +61,11 @@ def _environment() -> dict[str, str]:
 
 
 def report(argv: Sequence[str], program: str) -> int:
-    parser = argparse.ArgumentParser(prog=program, description="Render the report of a study from its results.")
+    parser = argparse.ArgumentParser(prog=program, description="Render the report of a finished study again.")
     parser.add_argument("study", metavar="STUDY", help="a study's name, or its file")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of all results (%(default)s)")
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), help="folder of all results (default: %(default)s)"
+    )
     arguments = parser.parse_args(argv)
     from workflows.grid import load_study
     from workflows.steps import report as report_step
@@ -93,23 +100,25 @@ def study_pages(store: str) -> dict[str, str]:
 def ui(argv: Sequence[str], program: str) -> int:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Show the tracked runs in MLflow's pages, on this machine only.",
+        description="Serve the runs in MLflow, to this machine only, and print one address per study.",
         epilog="MLFLOW_TRACKING_URI selects another store, as it does for a study. Other arguments go to `mlflow ui`.",
     )
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of all results (%(default)s)")
-    parser.add_argument("--port", type=int, default=5000, help="of the pages (%(default)s)")
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), help="folder of all results (default: %(default)s)"
+    )
+    parser.add_argument("--port", type=int, default=5000, help="port of the server (default: %(default)s)")
     arguments, others = parser.parse_known_args(argv)
     uri, database = os.environ.get("MLFLOW_TRACKING_URI", ""), arguments.results / "mlflow.db"
     if uri.startswith("http"):
-        print("the server at MLFLOW_TRACKING_URI has the pages: open that address")
+        print("MLFLOW_TRACKING_URI is a server, which has pages of its own: open that address")
         return 0
     if not uri and not database.exists():
         raise SettingError(
-            f"no runs are tracked yet: {database} does not exist; run a study first: pbnn-bench run smoke"
+            f"no study has been run yet ({database} does not exist); run one first: pbnn-bench run smoke"
         )
     pages = study_pages(uri or f"sqlite:///{database}")
     width = max(map(len, pages))
-    print("open one of these in a browser; Ctrl-C ends the server", flush=True)
+    print("open one of these addresses in a browser; Ctrl-C stops the server", flush=True)
     for name, page in pages.items():
         print(f"  {name:{width}}  http://127.0.0.1:{arguments.port}/#/{page}", flush=True)
     # The address goes by the environment: a database's password is not shown.

@@ -28,7 +28,7 @@ def _deviation(name: str, meaning: str, values: str = DISTANCE) -> dict[str, Col
     return {
         name: Column("number", meaning, values),
         f"{name}_mc": Column("number", f"Monte Carlo error of {name}, of run and reference together", POSITIVE),
-        f"{name}_resolved": Column("flag", f"is {name} more than two Monte Carlo errors from no deviation?"),
+        f"{name}_resolved": Column("flag", f"is {name} more than two Monte Carlo errors away from no deviation?"),
     }
 
 
@@ -50,37 +50,37 @@ COLUMNS: dict[str, Column] = {
     # Which run
     "study": Column("text", "name of the study"),
     "run": Column("text", "folder of the run below results/<study>/runs"),
-    "variant": Column("text", "the task and what departs from its usual form: regression, regression-all-laplace"),
+    "variant": Column("text", "the task, and how it differs from its usual form: regression, regression-all-laplace"),
     "label": Column("text", "the method and the settings that the study gives to this run"),
     "task": Column("text", "task"),
     "stochastic": Column("text", "layers that are sampled: last or all"),
     "prior": Column("text", "prior of every parameter: gaussian or laplace"),
     "prior_scale": Column("number", "sd of the gaussian prior, b of the laplace"),
     "method": Column("text", "method"),
-    "method_label": Column("text", "what figures and text call the method"),
-    "method_exactness": Column("text", "is its target what the chain samples? exact, conditional or biased"),
-    "method_acceptance": Column("text", "rule of acceptance; always where every move is made"),
+    "method_label": Column("text", "name of the method in figures and text"),
+    "method_exactness": Column("text", "does the chain sample its target? exact, conditional or biased"),
+    "method_acceptance": Column("text", "rule of acceptance; always if every move is accepted"),
     "method_is_minibatch": Column("flag", "does the cost of a step stay the same when the data grow?"),
     "method_colour": Column("text", "its colour in figures"),
     "method_source": Column("text", "file or module of a method that is not the suite's"),
     "backend": Column("text", "library and device"),
-    "seed": Column("count", "of data, network, start points and chains"),
+    "seed": Column("count", "seed of data, network, start points and chains"),
     # What came of it
-    "status": Column("text", "ok, diverged, skipped, failed, or missing where the run has not been made"),
+    "status": Column("text", "ok, diverged, skipped, failed, or missing if the run has not been made"),
     "reason": Column("text", "why the status is not ok"),
-    "warning": Column("text", "what to know before believing it: a far anchor, much noise, chains that do not move"),
+    "warning": Column("text", "a caution: an anchor far from the mode, too much noise, chains that do not move"),
     # Settings
     **{name: _setting(name) for name in SETTINGS},
-    "tuned_settings": Column("text", "settings that the study leaves to a pilot run; their columns have what it chose"),
+    "tuned_settings": Column("text", "settings that a pilot run chooses; their columns have what it chose"),
     "own_settings": Column("text", "settings that only this method has: friction=0.2"),
     # The target
     "target_weight": Column("number", "w of the target as a number"),
     "num_points": Column("count", "N, training points"),
-    "num_epochs": Column("count", "passes over the data that trained the network, where they are not the task's own"),
-    "fresh_points": Column("count", "newly drawn points for the chains to read, where those of the task are not read"),
+    "num_epochs": Column("count", "epochs of training, if not those of the task"),
+    "fresh_points": Column("count", "number of newly drawn points that chains read instead of those of the task"),
     "num_parameters": Column("count", "P, stochastic parameters"),
     # The sampler
-    "num_draws": Column("count", "draws kept of each chain"),
+    "num_draws": Column("count", "number of draws kept per chain"),
     "acceptance_rate": Column("number", "share of accepted moves", RATE),
     "mean_variance": Column("number", "mean of the estimated variance of the loss difference", POSITIVE),
     "r_hat": Column(
@@ -99,7 +99,9 @@ COLUMNS: dict[str, Column] = {
     "brier": Column("number", "classes: Brier score, from 0 to 2", DISTANCE),
     "rmse": Column("number", "regression: root mean squared error of the predictive mean", POSITIVE),
     "crps": Column("number", "regression: mean continuous ranked probability score", POSITIVE),
-    "truth_error": Column("number", "density: total variation from the law of the data, where it is known", DISTANCE),
+    "truth_error": Column(
+        "number", "density: total variation from the distribution of the data, if that is known", DISTANCE
+    ),
     # Calibration
     "ece": Column(
         "number",
@@ -117,17 +119,21 @@ COLUMNS: dict[str, Column] = {
     "validation_ece": Column("number", "ece on the validation points, for choosing batch_size", DISTANCE),
     "validation_confidence_gap": Column("number", "confidence_gap on the validation points"),
     # Fidelity to the run's own target
-    "reference_kind": Column("text", "closed_form, gold_standard, failed, or none where the study asks for none"),
-    "reference_usable": Column("flag", "is the reference fit for claims? if not, what compares with it is empty"),
+    "reference_kind": Column("text", "closed_form, gold_standard, failed, or none if the study asks for none"),
+    "reference_usable": Column(
+        "flag", "is the reference good enough for claims? if not, columns that compare with it are empty"
+    ),
     "reference_reason": Column("text", "why it is not"),
     "reference_r_hat": Column("number", "R-hat of the reference", POSITIVE),
     "reference_ess": Column("number", "bulk effective sample size of the reference; empty for a closed form", POSITIVE),
     **_deviation("mean_error", "RMS error of the predictive mean, in units of the reference's predictive sd"),
     "squared_bias": Column(
-        "number", "square of mean_error with its Monte Carlo part taken off, from chain to chain; below 0 by chance"
+        "number",
+        "square of mean_error minus its Monte Carlo part, from the spread between chains; below 0 by chance",
     ),
     **_deviation(
-        "point_error", "the same, each prediction in units of its own sd: a mean that is off where it is sure"
+        "point_error",
+        "the same with each prediction in units of its own sd, which shows errors where predictions are sure",
     ),
     **_deviation("sd_ratio", "predictive sd over the reference's; 1 is right", POSITIVE),
     **_deviation("sliced_w2", "sliced 2-Wasserstein distance of the parameters, in units of the reference's sd"),
@@ -146,7 +152,7 @@ COLUMNS: dict[str, Column] = {
     "tuning_evaluations": Column("count", "its likelihoods and gradients of single data points", POSITIVE),
     "compile_s": Column(
         "number",
-        "seconds of compilation, or of looking it up in the cache; about 0 where its process had the code already",
+        "seconds of compilation, or of loading it from the cache; about 0 if its process had the code already",
         POSITIVE,
     ),
     "has_compilation_cache": Column("flag", "was there a cache that compilation could be looked up in?"),
@@ -168,7 +174,9 @@ COLUMNS: dict[str, Column] = {
     **_rate("audit_wrong_rejects", "share of audited steps rejected against the exact rule"),
     "audit_acceptance": Column("number", "mean acceptance probability of the method on audited steps", RATE),
     "audit_exact_acceptance": Column("number", "that of the exact rule on the same proposals", RATE),
-    "audit_lost_to_penalty": Column("number", "acceptance the same differences would have without penalty, minus it"),
+    "audit_lost_to_penalty": Column(
+        "number", "acceptance of the same moves without the penalty, minus audit_acceptance"
+    ),
     "audit_averaged_acceptance": Column(
         "number", "the penalty's acceptance of these moves, integrated over normal noise of their true variance", RATE
     ),
@@ -194,9 +202,10 @@ COLUMNS: dict[str, Column] = {
     "audit_delta_excess_kurtosis": Column("number", "its excess kurtosis, RMS over audited moves", POSITIVE),
     "audit_spread_variance": Column("number", "sd of the true variance over audited moves, over its mean", POSITIVE),
     "audit_spread_noise": Column("number", "sd of estimated over true variance, over its mean", DISTANCE),
-    "audit_mean_points": Column("number", "mean number of points a decision looked at, where that varies", POSITIVE),
+    "audit_mean_points": Column("number", "mean number of points per decision, for methods where it varies", POSITIVE),
     "audit_balance_residual": Column(
-        "number", "log of how much too often moves go uphill, from mini-batches redrawn both ways; 0 is balance"
+        "number",
+        "log of acceptance uphill over downhill, less the exact one; mini-batches redrawn both ways; 0 is exact",
     ),
     "audit_balance_residual_mc": Column("number", "its standard error", POSITIVE),
     # The same step at several N (workflows.timing)
@@ -206,7 +215,7 @@ COLUMNS: dict[str, Column] = {
         POSITIVE,
     ),
     "reading_by_turns_us": Column(
-        "number", "of these, what the bare reading of its rows takes longer than at the smallest N, by turns as well"
+        "number", "of these, how much longer the bare reading of the rows takes than at the smallest N, also by turns"
     ),
     # Provenance
     "started_at": Column("text", "UTC, ISO 8601"),

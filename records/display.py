@@ -93,6 +93,13 @@ def format_differing(setting: Setting, among: Iterable[Setting]) -> str:
     return format_settings(setting, *(name for name in names if len({one[name] for one in like}) < 2))
 
 
+def format_rounded(value: float, digits: int = 2) -> str:
+    """A number in a sentence: no more than these digits, ``5,500`` for 5,476."""
+    if not value or not math.isfinite(value):
+        return format_number(value, digits)
+    return format_number(round(value, digits - 1 - math.floor(math.log10(abs(value)))), digits)
+
+
 def format_range(values: Iterable[float], digits: int = 3) -> str:
     """``0.98 to 1.01``, or the one number that there is."""
     found = list(values)
@@ -169,10 +176,12 @@ def estimate_parts(value: Estimate) -> tuple[str, str]:
 
 
 def _fixed(number: float, decimals: int) -> str:
-    """So many decimals, or two digits where these would make a 0 of what is none."""
-    text = f"{number:,.{max(0, decimals)}f}"
+    """So many decimals, fewer than none of a large number; two digits where these would leave less of it."""
+    text = f"{round(number, decimals):,.{max(0, decimals)}f}"
     is_lost = decimals > 6 or not any(digit in text for digit in "123456789")
-    return format_number(number, 2) if is_lost else _with_minus(text)
+    if is_lost or (decimals < 0 and abs(number) < 10.0 ** (1 - decimals)):
+        return format_rounded(number)
+    return _with_minus(text)
 
 
 def format_number(value: Any, digits: int = 3) -> str:
@@ -194,6 +203,8 @@ def format_number(value: Any, digits: int = 3) -> str:
         return _with_minus(f"{mantissa}e{int(exponent)}")
     if abs(value) >= 10**digits:
         return _with_minus(f"{value:,.0f}")
+    # Rounded first: 0.9996 to three digits is 1.00, not 1.000.
+    value = round(value, digits - 1 - math.floor(math.log10(abs(value))))
     return _with_minus(f"{value:,.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}")
 
 

@@ -82,9 +82,9 @@ def format_choice(study: StudyResults, variant: str, method: str) -> list[str]:
     overall, own = ece_on_test(choice)
     full_line, comparison = _compared(study, variant, choice)
     lines = [
-        f"{study.name}: {method} on {task_name(variant)}, converged at every n in seeds {_listed(choice.seeds)}",
+        f"{study.name}: {method} on {task_name(variant)}, which mini-batch size n calibrates best?",
         "",
-        _line("n", "validation ECE", "validation gap", "test ECE", "test gap", "run"),
+        _line("n", "seeds", "validation ECE", "validation gap", "test ECE", "test gap", "run"),
         *(
             _candidate(str(one["batch_size"]), one, "  <- chosen" if one is choice.best else "")
             for one in choice.candidates
@@ -94,7 +94,8 @@ def format_choice(study: StudyResults, variant: str, method: str) -> list[str]:
         *lines,
         *full_line,
         "",
-        "95 % intervals over seeds; gap: confidence minus accuracy, or nominal minus observed coverage, + is too sure",
+        "95 % intervals over the seeds of a row; gap: confidence minus accuracy, or nominal minus observed coverage",
+        f"Below, over the {len(choice.seeds)} seeds that have converged at every n:",
         f"{_verdict(choice)}: test ECE {format_estimate(overall)}",
         f"chosen for each seed: {_each(choice)}: test ECE {format_estimate(own)}",
         comparison,
@@ -130,16 +131,12 @@ def _values(choice: Choice) -> dict[int, float | None]:
 def _candidate(size: str, setting: Setting, mark: str) -> str:
     columns = ("validation_ece", "validation_confidence_gap", "ece", "confidence_gap")
     cells = [format_value(setting, column) for column in columns]
-    return _line(size, *cells, f"{format_name(setting)} on {setting['backend']}{mark}")
+    return _line(size, str(len(setting.converged)), *cells, f"{format_name(setting)} on {setting['backend']}{mark}")
 
 
-def _line(size: str, *cells: str) -> str:
+def _line(size: str, seeds: str, *cells: str) -> str:
     *numbers, last = cells
-    return f"{size:>5}  " + "  ".join(f"{cell:<25}" for cell in numbers) + f"  {last}"
-
-
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))
+    return f"{size:>5}  {seeds:>5}  " + "  ".join(f"{cell:<25}" for cell in numbers) + f"  {last}"
 
 
 def _each(choice: Choice) -> str:

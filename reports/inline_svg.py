@@ -1,8 +1,12 @@
 """A drawing as a part of the page itself: a mark says on hover which setting it is, and leads to its run on a click."""
 
+import base64
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Mapping
+from io import BytesIO
+
+from PIL import Image
 
 from reports.types import Mark
 
@@ -11,8 +15,12 @@ ElementTree.register_namespace("", SVG)
 ElementTree.register_namespace("xlink", XLINK)
 
 BLACK = "#000000"
-#: Digits of a coordinate beyond these, in a number of the drawing's points, are not to be seen.
-LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
+#: Numbers of a drawing; a tenth of one of its points is less than a reader sees.
+NUMBER = re.compile(r"-?\d+\.\d+")
+#: A line to each of several points is said once.
+SAME_COMMAND = re.compile(r"(?<=\d) L (?=-?\d)")
+#: Shades of a picture of points, all of one colour.
+NUM_SHADES = 16
 
 
 def inline_svg(
@@ -39,9 +47,10 @@ def inline_svg(
         # Matplotlib leaves black to be understood, and a style sheet for the dark would not find it.
         if "fill" not in element.get("style", ""):
             element.set("fill", BLACK)
-    targets = _targets(root)
+    names = {target: f"{prefix}-{number}" for number, target in enumerate(sorted(_targets(root)))}
     for element in root.iter():
-        _adapt(element, prefix, targets)
+        _adapt(element, names)
+    _unwrap(root)
     return ElementTree.tostring(root, encoding="unicode")
 
 
@@ -74,25 +83,55 @@ def _targets(root: ElementTree.Element) -> set[str]:
     return set(re.findall(r"#([\w.-]+)", values))
 
 
-def _adapt(element: ElementTree.Element, prefix: str, targets: set[str]) -> None:
-    """Attributes instead of a style, which the policy does not allow, ids with the prefix, and nothing unused."""
+def _adapt(element: ElementTree.Element, names: Mapping[str, str]) -> None:
+    """Attributes instead of a style, which the policy does not allow, new names for ids, and nothing unused."""
     for pair in filter(None, (part.strip() for part in element.attrib.pop("style", "").split(";"))):
         name, _, value = pair.partition(":")
         # The page's style sheet names the letters, and others that are as wide.
         if name.strip() != "font-family":
             element.set(name.strip(), value.strip())
-    if element.get("id") not in targets:
+    if element.get("id") not in names:
         element.attrib.pop("id", None)
+    # Upright is upright.
+    if element.get("transform", "").startswith("rotate(-0 "):
+        del element.attrib["transform"]
     for name, value in element.attrib.items():
         if name == "id":
-            element.set(name, f"{prefix}-{value}")
+            element.set(name, names[value])
         elif name == f"{{{XLINK}}}href":
-            element.set(name, value.replace("#", f"#{prefix}-", 1))
+            element.set(name, f"#{names[value[1:]]}" if value.startswith("#") else _in_shades(value))
         elif "url(#" in value:
-            element.set(name, re.sub(r"url\(#", f"url(#{prefix}-", value))
+            element.set(name, re.sub(r"url\(#([\w.-]+)\)", lambda found: f"url(#{names[found[1]]})", value))
         elif name in ("d", "x", "y", "points", "transform"):
-            element.set(name, " ".join(LONG_NUMBER.sub(r"\1", value).split()))
+            element.set(name, _shortened(value))
     if element.tag not in (f"{{{SVG}}}text", f"{{{SVG}}}tspan", f"{{{SVG}}}title"):
         element.text = (element.text or "").strip() or None
     if element.tag != f"{{{SVG}}}tspan":
         element.tail = None
+
+
+def _unwrap(element: ElementTree.Element) -> None:
+    """Groups that say nothing of their members give way to them."""
+    members: list[ElementTree.Element] = []
+    for child in list(element):
+        _unwrap(child)
+        members += child if child.tag == f"{{{SVG}}}g" and not child.attrib else [child]
+        element.remove(child)
+    element.extend(members)
+
+
+def _shortened(value: str) -> str:
+    """Coordinates of a path or a shape in fewer letters."""
+    rounded = NUMBER.sub(lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), value)
+    return SAME_COMMAND.sub(" ", " ".join(rounded.split()))
+
+
+def _in_shades(address: str) -> str:
+    """A picture in a drawing, a few colours of which are enough, as a data URI."""
+    kind, _, content = address.partition(",")
+    with Image.open(BytesIO(base64.b64decode(content))) as picture:
+        few = picture.convert("RGBA").quantize(NUM_SHADES)
+    written = BytesIO()
+    few.save(written, format="png", optimize=True)
+    shorter = base64.b64encode(written.getvalue()).decode("ascii")
+    return f"{kind},{shorter}"

@@ -212,13 +212,19 @@ def _commits(study: StudyResults, runs: Iterable[str]) -> dict[str, bool]:
     return {row["git_commit"]: bool(row["git_is_dirty"]) for row in rows if row["git_commit"] is not None}
 
 
-def family_text(result: ClaimResult, results: Sequence[ClaimResult], rate: float = 0.05) -> str:
+def stands(p_adjusted: float, rate: float = 0.05) -> bool:
+    """Is a verdict with this p-value, corrected for all claims, right but for a chance of ``rate``?
+
+    A verdict has two sides, of which the p-value is that of one.
+    """
+    return 2 * p_adjusted <= rate
+
+
+def family_text(result: ClaimResult, results: Sequence[ClaimResult]) -> str:
     """Does the verdict stand when all decided claims of a report are taken together?"""
     if result.p_adjusted is None:
         return ""
     num_decided = sum(one.p_adjusted is not None for one in results)
     claims = f"{num_decided} claim{'' if num_decided == 1 else 's'}"
-    # A verdict has two sides, of which the p-value is that of one.
-    p_value = 2 * result.p_adjusted
-    verb = "stands" if p_value <= rate else "does not stand"
-    return f"It {verb} with Holm's correction for {claims} (p = {format_number(min(1.0, p_value), 2)})."
+    verb = "stands" if stands(result.p_adjusted) else "does not stand"
+    return f"It {verb} with Holm's correction for {claims} (p = {format_number(min(1.0, 2 * result.p_adjusted), 2)})."

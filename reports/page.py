@@ -3,7 +3,8 @@
 import base64
 import hashlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ from reports.page_tables import (
     runs_table,
     winners_table,
 )
+from reports.strip import short, where
 from reports.style import on_dark, shape_of
 from reports.types import (
     IN_PART,
@@ -47,6 +49,7 @@ from reports.types import (
     Speed,
     Verdict,
 )
+from reports.verdicts import FAILS, HOLDS, OPEN
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -54,7 +57,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 SURPRISES = (NOT_REPRODUCED, IN_PART, PREMISE_NOT_MET, INCONCLUSIVE, REPRODUCED, NOT_ASKED)
 #: Of the bottom line.
 NUM_SENTENCES = 3
-#: Claims whose statements all have room on the first screen.
+#: Claims that have room beside a figure.
 FEW_CLAIMS = 6
 #: Words of a reason that a reader takes in without a fold.
 MAX_REASON = 60
@@ -82,9 +85,12 @@ def arguments_of(claims: Sequence[ClaimResult], figures: Sequence[FigureResult])
     return list(found.values())
 
 
-def headings_of(study: StudyResults, has_findings: bool, has_claims: bool, has_figures: bool) -> dict[str, str]:
+def headings_of(
+    study: StudyResults, has_winners: bool, has_findings: bool, has_claims: bool, has_figures: bool
+) -> dict[str, str]:
     """The sections of the page in their order, by id: what stands above each, and in the navigation."""
-    found = {"summary": "Summary", "who-won": "Who won"}
+    found = {"summary": "Summary"}
+    found |= {"who-won": "Who won"} if has_winners else {}
     found |= {"findings": "Findings"} if has_findings else {}
     found |= {"claims": contents_of(study.name).heading} if has_claims else {}
     found |= {"figures-section": "More figures"} if has_figures else {}
@@ -120,20 +126,23 @@ def page(
         lstrip_blocks=True,
     )
     environment.filters |= {"number": format_number, "count": count, "estimate": format_estimate, "parted": parted}
-    environment.filters |= {"enumerated": enumerated}
+    environment.filters |= {"enumerated": enumerated, "num_cases": num_cases, "short": short, "where": where}
     script = _read("tables.js") + _read("marks.js")
     style = _read("style.css") + _colours(study, [*figures, *speed.figures])
     anchors = anchors_of(study)
+    environment.filters["by_setting"] = partial(by_setting, names=run_names(study.all_settings), anchors=anchors)
     asked = [result for result in claims if result.verdict.outcome != NOT_ASKED]
     arguments = arguments_of(asked, figures)
     beside = [argument.figure for argument in arguments]
     # What could not be drawn is named among the others.
     others = [figure for figure in figures if figure not in beside]
+    winners = winners_table(found_tables)
+    has_winners = winners is not None and bool(winners.lines(False))
     hero = next((figure for figure in figures if figure.png), None)
     return environment.get_template("page.html").render(
         study=study,
         origin=origin(study),
-        headings=headings_of(study, bool(findings), bool(claims), bool(others)),
+        headings=headings_of(study, has_winners, bool(findings), bool(claims), bool(others)),
         others=others,
         sections=list(dict.fromkeys(figure.spec.section for figure in others)),
         contents=contents_of(study.name),
@@ -151,15 +160,15 @@ def page(
             for outcome in SURPRISES
             if any(claim.verdict.outcome == outcome for claim in claims)
         },
-        # Numbers alone say nothing: the statements too, of all where they are few, of surprises always.
-        spelled_out=SURPRISES[:-1] if len(asked) <= FEW_CLAIMS else SURPRISES[:4],
+        # Where there are many, what surprises stands beside the figure and the others below it.
+        expected=SURPRISES[-2:] if len(asked) > FEW_CLAIMS else (),
         few_cases=FEW_CASES,
         family={result.claim.id: family_text(result, claims) for result in claims},
         failures=failures,
         statuses=study.summary["status"].value_counts().to_dict(),
         num_converged=sum(len(one.converged) for one in study.all_settings),
         converged=CONVERGED,
-        winners=winners_table(found_tables),
+        winners=winners,
         winner_rule=tables.WINNER_RULE,
         missing=found_tables.get("missing", pd.DataFrame()).to_dict("records"),
         comparisons=[
@@ -178,7 +187,8 @@ def page(
         speed=speed,
         **(_benchmark_parts(speed.benchmarks) if speed.benchmarks else {}),
         anchors=anchors,
-        run_names=run_names(study.all_settings),
+        # Short: they are in every id of a drawing.
+        prefixes={figure.spec.name: f"f{number}" for number, figure in enumerate([*figures, *speed.figures])},
         drawing=lambda figure, prefix: Markup(_drawing(figure, prefix, anchors)),
         study_file=_study_file(study.name),
         # Both are files of ours; the policy lets nothing else run or be fetched.
@@ -198,6 +208,17 @@ def _title(study: StudyResults, findings: Sequence[Finding]) -> str:
 def anchors_of(study: StudyResults) -> dict[str, str]:
     """The id of each run's row, by the run."""
     return {run: f"run-{position}" for position, run in enumerate(study.summary["run"], start=1)}
+
+
+def by_setting(
+    runs: Iterable[str], names: Mapping[str, str], anchors: Mapping[str, str]
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Settings by name, each with its seeds and the ids of their rows; a run without a row by its folder alone."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for run in runs:
+        setting, _, seed = names[run].rpartition(" ") if run in anchors else (run, "", "")
+        found.setdefault(setting, []).extend([(seed, anchors[run])] if run in anchors else [])
+    return list(found.items())
 
 
 def origin(study: StudyResults) -> dict[str, str]:
@@ -250,7 +271,7 @@ def _drawing(figure: FigureResult, prefix: str, anchors: Mapping[str, str]) -> s
     # What leads to runs is no mere image.
     role = {} if figure.marks else {"role": "img", "aria-label": f"{figure.spec.title}. {figure.caption}"}
     wide = inline_svg(figure.svg, prefix, figure.marks, anchors, **role, **{"class": "wide-page"})
-    return wide + inline_svg(figure.narrow, f"{prefix}-narrow", figure.marks, anchors, **role, **{"class": "phone"})
+    return wide + inline_svg(figure.narrow, f"{prefix}n", figure.marks, anchors, **role, **{"class": "phone"})
 
 
 def _colours(study: StudyResults, figures: Sequence[FigureResult]) -> str:
@@ -293,6 +314,12 @@ def parted(verdict: Verdict) -> tuple[str, str]:
     if len(reason.split()) <= MAX_REASON or not first:
         return reason, ""
     return " ".join(sentences[:first]), " ".join(sentences[first:])
+
+
+def num_cases(verdict: Verdict, words: str) -> int:
+    """How many parts have the answer that ``words`` stand for; some are listed together."""
+    wanted = {HOLDS: True, FAILS: False, OPEN: None}[words]
+    return sum(answer is wanted for _, answer in verdict.answers)
 
 
 def enumerated(numbers: str) -> list[str]:

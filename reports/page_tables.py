@@ -39,6 +39,10 @@ class Cell:
     def is_number(self) -> bool:
         return self.key is not None
 
+    @property
+    def classes(self) -> str:
+        return " ".join(filter(None, ["number" if self.is_number else "", self.style]))
+
 
 @dataclass(frozen=True)
 class Table:

@@ -14,7 +14,7 @@ from implementations.infrastructure.files import Damaged, read_npz
 from records.columns import COLUMNS
 from records.display import format_given, format_number, format_settings, method_name, task_name
 from records.layout import plain, run_folder
-from records.setting import MAX_R_HAT, Row, Setting
+from records.setting import CONVERGED, MAX_R_HAT, Row, Setting, is_converged
 from records.study import StudyResults
 from reports.small_svg import Line, chart, thinned
 
@@ -68,6 +68,8 @@ def _page(template: jinja2.Template, study: StudyResults, row: Row, folder: Path
         numbers=[
             (name, _number(row[name]), COLUMNS[name].meaning) for name in SHOWN if row.get(name) is not None
         ],
+        is_converged=is_converged(row),
+        converged=CONVERGED,
         command=command_of(record, row) if record else "",
         failure=failure,
         looks=NUM_LOOKS,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 #: Pixels of a chart, and what its numbers and labels take of them.
-WIDTH, HEIGHT, LEFT, BELOW, ABOVE = 560, 220, 60, 40, 12
+WIDTH, HEIGHT, LEFT, BELOW, ABOVE = 560, 220, 72, 40, 12
 #: Points of a line: more cannot be told apart at this width.
 MAX_POINTS = 150
 

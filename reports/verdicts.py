@@ -40,11 +40,13 @@ class Part:
     name: str
     questions: tuple[Question, ...]
     combine: Combine = all_hold
+    #: The beginning of the name that it shares with others, which are then listed together.
+    topic: str = ""
 
     @classmethod
-    def of(cls, name: str, *questions: Question) -> "Part":
+    def of(cls, name: str, *questions: Question, topic: str = "") -> "Part":
         """One that holds where all its questions do."""
-        return cls(name, questions)
+        return cls(name, questions, topic=topic)
 
     @cached_property
     def answer(self) -> Answer:
@@ -199,9 +201,18 @@ def _sentence(numbers: str) -> str:
 
 
 def _names(parts: Sequence[Part], wanted: bool | None, alpha: float) -> tuple[str, ...]:
-    """The parts with this answer; of one that would be decided if there were one look only, that too."""
-    found = [part for part in parts if part.answer.at(alpha) is wanted]
-    return tuple(part.name + (_at_level(alpha) if _is_looks(part.answer, alpha) else "") for part in found)
+    """The parts with this answer, by topic: ``on linear with M=2 and with M=5``.
+
+    Of one that would be decided if there were one look only, that too.
+    """
+    topics: dict[str, list[str]] = {}
+    for part in parts:
+        if part.answer.at(alpha) is wanted:
+            level = _at_level(alpha) if _is_looks(part.answer, alpha) else ""
+            # One without a topic is its own.
+            topic = part.topic or part.name
+            topics.setdefault(topic, []).append((part.name.removeprefix(topic) + level).strip())
+    return tuple(f"{topic} {' and '.join(details)}".strip() for topic, details in topics.items())
 
 
 def _is_looks(answer: Answer, alpha: float) -> bool:

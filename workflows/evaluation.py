@@ -80,8 +80,17 @@ def _validation_accuracy(problem: Problem, validation: Predictive) -> Metrics:
 
 def predictive_of(problem: Problem, draws: np.ndarray, features: np.ndarray, targets: np.ndarray) -> Predictive:
     """The mixture over a problem's draws at some of its points."""
+
+    def outputs(parameters: np.ndarray) -> np.ndarray:
+        if not problem.is_linear or problem.is_normalised:
+            return problem.outputs(parameters, features)
+        # One product for all draws of a block, classes first, as they are then summed.
+        rows, columns = problem.layers[0]
+        weights = parameters.reshape(-1, rows, columns).transpose(2, 0, 1).reshape(-1, rows)
+        return np.moveaxis((weights @ features.T).reshape(columns, -1, len(features)), 0, 2)
+
     return predictive(
-        lambda parameters: problem.outputs(parameters, features),
+        outputs,
         draws,
         targets,
         problem.likelihood,

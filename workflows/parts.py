@@ -80,8 +80,8 @@ def expected_seconds(run: Run) -> float:
 
         start + steps (call + evaluations per step x chains x time of an evaluation)
 
-    An evaluation is the loss of a single point; its time grows with the parameters. A ladder of steps has a budget of its
-    own, mostly of gradients, which take three times as long.
+    An evaluation is the loss of a single point; its time grows with the parameters. A ladder of steps has a budget of
+    its own, mostly of gradients, which take three times as long.
     """
     settings, size = run.settings, run.variant.size
     own = settings.as_dict()

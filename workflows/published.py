@@ -1,7 +1,6 @@
 """The published studies as README and documentation show them: all in ``reports/published``, whatever their names."""
 
 import json
-import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,15 +9,16 @@ from typing import Any
 
 from records.study import StudyResults
 from reports.contents import contents_of, findings_of
-from reports.page import SURPRISES
+from reports.judging import FRAGILE, stands
+from reports.page import FEW_CASES, SENTENCE_END, SURPRISES, enumerated
 from reports.publish import PUBLISHED, first_figure
 from reports.types import NOT_ASKED, OUTCOMES, REPRODUCED, Finding
+from reports.verdicts import FAILS, HOLDS, OPEN
 from workflows.markdown import table, text
+from workflows.story import story
 
 #: Its claims are what the suite is about; it stands before the others.
 PAPER = "paper"
-#: Findings that the README has of the paper's study, and of each other one.
-OF_PAPER, OF_OTHERS = 3, 1
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,13 @@ class Published:
         return found
 
     @cached_property
+    def results(self) -> StudyResults:
+        return StudyResults.load(self.folder)
+
+    @property
     def findings(self) -> list[Finding]:
         """In the words of today, from its numbers."""
-        return findings_of(StudyResults.load(self.folder))
+        return findings_of(self.results)
 
     @cached_property
     def picture(self) -> tuple[str, str]:
@@ -68,14 +72,10 @@ def published_studies(folder: Path = PUBLISHED) -> list[Published]:
     return [Published(folder / name) for name in names]
 
 
-def first_sentence(words: str) -> str:
-    return re.split(r"(?<=\.) (?=[A-Z])", words, maxsplit=1)[0]
-
-
 def short_findings(studies: list[Published]) -> str:
-    """The first findings of every study, each with its first sentence: what there is to remember."""
-    found = [one for study in studies for one in study.findings[: OF_PAPER if study.name == PAPER else OF_OTHERS]]
-    return "".join(f"- **{text(one.headline)}** {text(first_sentence(one.text))}\n" for one in found)
+    """What there is to remember of all of them."""
+    found = story({study.name: study.results for study in studies})
+    return "".join(f"- **{text(one.headline)}** {text(one.text)}\n" for one in found)
 
 
 def studies_table(studies: list[Published], root: str) -> str:
@@ -85,11 +85,10 @@ def studies_table(studies: list[Published], root: str) -> str:
             f"[{study.name}]({root}/{study.name}/report.html)",
             text(study.about["description"]),
             study.counts,
-            f"{study.about['commit']}, {study.about['finished'][:10]}",
         ]
         for study in studies
     ]
-    return table(["report", "about", "verdicts", "code and date"], rows)
+    return table(["report", "about", "verdicts"], rows)
 
 
 def surprising_verdicts(studies: list[Published]) -> str:
@@ -111,17 +110,38 @@ def surprising_verdicts(studies: list[Published]) -> str:
         (one for one in claims if one["verdict"] != REPRODUCED),
         key=lambda one: (SURPRISES.index(one["verdict"]), one["id"]),
     )
-    rows = [[str(one["id"]), text(one["statement"]), f"**{one['verdict']}**"] for one in rest]
+    rows = [[str(one["id"]), text(one["statement"]), f"**{one['verdict']}**", text(why(one))] for one in rest]
     said = f"{len(claims) - len(rest)} of {len(claims)} claims are reproduced. The others:\n\n"
-    return said + table(["", "claim of the paper, in our words", "verdict"], rows)
+    return said + table(["", "claim of the paper, in our words", "verdict", "why"], rows)
+
+
+def why(claim: dict[str, Any]) -> str:
+    """A verdict's reason without its numbers: where it holds and where not, or what comes before the colon.
+
+    And whether it is a weak one: hanging on a single seed, or lost among all claims.
+    """
+    sentences = SENTENCE_END.split(claim["reason"])
+    said = [_shortened(one) for one in sentences if one.startswith((HOLDS, FAILS, OPEN))]
+    said = said or [claim["reason"].partition(":")[0].rstrip(".") + "."]
+    if claim["robustness"] == FRAGILE:
+        said.append(f"{FRAGILE}.")
+    if claim["p_adjusted"] is not None and not stands(claim["p_adjusted"]):
+        said.append("It does not stand with Holm's correction for all claims.")
+    return " ".join(said)
+
+
+def _shortened(sentence: str) -> str:
+    """A list of more than FEW_CASES is cut."""
+    first, *others = enumerated(sentence)
+    return sentence if len(others) < FEW_CASES else f"{first} and elsewhere."
 
 
 def findings_page(studies: list[Published]) -> str:
     """A page of the documentation: every study with its first figure and all its findings."""
     intro = (
-        "# What we found\n\nEvery study that is published with the code: its first figure, and what it found. A "
-        "finding is left out where the numbers do not support it. The reports have intervals, verdicts with their "
-        "rules, and every run.\n\n"
+        "---\nhide: [navigation]\n---\n\n# What we found\n\nEvery study that is published with the code, with its main "
+        "figure and its findings. A finding is left out if the numbers do not support it. The reports have intervals, "
+        "verdicts with their rules, and every run.\n\n"
     )
     return intro + "\n".join(map(_section, studies))
 
@@ -135,9 +155,8 @@ def hero(study: Published) -> str:
 def _section(study: Published) -> str:
     return (
         f"## {study.name}\n\n{_sentence(study.about['description'])} Verdicts: {study.counts}.\n"
-        f"[Open the report](published/{study.name}/report.html)\n\n"
+        f"[Open the report](published/{study.name}/report.html)\n\n{hero(study)}\n"
         + "".join(f"- **{text(one.headline)}** {text(one.text)}\n" for one in study.findings)
-        + f"\n{hero(study)}"
     )
 
 

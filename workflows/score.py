@@ -10,9 +10,9 @@ row, one after the other. ``--problem problem.npz`` writes the data they are to 
     U_w(theta) = -log p(theta) + (w / N) sum_j l_j(theta)
 
 Metrics are those of a study's runs, by the names of ``records.columns``, but for costs and decisions, which draws alone
-do not tell. They go to standard output as JSON, after them the answer in one sentence to standard error. With ``--board leaderboard.csv``, a table of a report, that table goes
-there instead, with one more row: ``--name``, ranked by the evaluations of single points that the draws took
-(``--evaluations``).
+do not tell. They go to standard output as JSON, and the answer in one sentence to standard error. With
+``--board leaderboard.csv``, a table of a report, that table goes to standard output instead, with one more row:
+``--name``, ranked by the evaluations of single points that the draws took (``--evaluations``).
 """
 
 import argparse
@@ -135,15 +135,20 @@ def _parser(program: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("draws", type=Path, nargs="?", help="a file with the array 'draws' (chains, draws, P)")
     add = parser.add_argument
-    add("--task", required=True, metavar="NAME", help="or path/to/file.py:TASK")
-    add("--seed", type=int, default=0, help="of the task's data and network (default: %(default)s)")
+    add("--task", required=True, metavar="NAME", help="a task (`list tasks`), or a file of yours: path/to/file.py:TASK")
+    add("--seed", type=int, default=0, help="seed of the task's data and network (default: %(default)s)")
     add(
         "--num-points",
         type=int,
         metavar="N",
-        help="training points, where the data are drawn (default: the task's own)",
+        help="number of training points, if the task can have another one (default: the task's own)",
     )
-    add("--stochastic", default="last", metavar="LAYERS", help="last or all (default: %(default)s)")
+    add(
+        "--stochastic",
+        default="last",
+        metavar="LAYERS",
+        help="layers that were sampled: last or all (default: %(default)s)",
+    )
     add("--weight", default="data", help="w of the target: data, or a number (default: %(default)s)")
     add(
         "--data",
@@ -156,12 +161,17 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--reference",
         type=Path,
         metavar="FILE",
-        help="one that a study has kept: results/STUDY/references/…/reference.npz (default: it is found anew)",
+        help="a reference kept by a study: results/STUDY/references/…/reference.npz (default: compute it)",
     )
-    add("--problem", type=Path, metavar="FILE", help="write the problem here, to make draws for")
-    add("--board", type=Path, metavar="FILE", help="a leaderboard of a report, as CSV, to add the draws to")
-    add("--name", default="yours", help="of their row on the leaderboard (default: %(default)s)")
-    add("--evaluations", type=float, metavar="NUMBER", help="of single points that the draws took, for their rank")
+    add("--problem", type=Path, metavar="FILE", help="write the data and the network here, so that you can make draws")
+    add("--board", type=Path, metavar="FILE", help="add the draws to this leaderboard of a report, a CSV file")
+    add("--name", default="yours", help="name of the draws on the leaderboard (default: %(default)s)")
+    add(
+        "--evaluations",
+        type=float,
+        metavar="NUMBER",
+        help="losses and gradients of single points that the draws took, for their rank",
+    )
     return parser
 
 

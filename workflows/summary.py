@@ -134,7 +134,8 @@ def _tracking_lines(results: Path) -> list[str]:
     if tracked["failure"]:
         line = f"MLflow: not tracked in {tracked['store']}: {tracked['failure']}"
         return [f"{line}; once that is fixed, the same command catches up"]
-    how = "look with: make ui" if tracked["store"].startswith("sqlite:///results/") else f"experiment {results.name}"
+    is_ours = tracked["store"].startswith("sqlite:///results/")
+    how = "see it with: make ui, or pbnn-bench ui" if is_ours else f"experiment {results.name}"
     return [f"MLflow: tracked in {tracked['store']}; {how}"]
 
 

@@ -3,14 +3,16 @@
 import numpy as np
 
 weight, random = 100.0, np.random.default_rng(0)
-problem = np.load("problem.npz")
+with np.load("problem.npz") as file:
+    problem = dict(file)
 features, signs = problem["features"].astype(float), 2.0 * problem["targets"] - 1
 precision = np.eye(features.shape[1]) / problem["prior_scale"] ** 2
 
 
-def energy(theta):
+def energy(theta: np.ndarray) -> float:
     """U_w = -log p + (w / N) sum_j l_j, up to a constant."""
-    return theta @ precision @ theta / 2 + weight * np.logaddexp(0, -signs * (features @ theta)).mean()
+    losses = np.logaddexp(0, -signs * (features @ theta))
+    return float(theta @ precision @ theta / 2 + weight * losses.mean())
 
 
 # Moves with the covariance of the Gaussian at the mode; ``curvature`` is the mean one of a point's loss.

@@ -1,16 +1,11 @@
 """Your own arrays: does a chain on mini-batches of 50 find what one on all data finds?"""
 
-import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from implementations.sampling import sample
-from implementations.tasks import at_mode
-from implementations.tasks.problem import Problem
+from pbnn_bench import Problem, sample
 
 inputs, targets = load_breast_cancer(return_X_y=True)
-inputs = (inputs - inputs.mean(axis=0)) / inputs.std(axis=0)
-features = np.column_stack([np.ones(len(inputs)), inputs[:, :10]]).astype(np.float32)
-problem = at_mode(Problem.of(features, targets, likelihood="bernoulli"))
+problem = Problem.from_features(inputs[:, :10], targets)  # two classes, so a logistic regression
 
 draws = {}
 for method, given in {"tempered": {}, "pbnn": {"num_batches": 2}}.items():  # both with the weight w = n = 50

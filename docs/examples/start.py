@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from implementations.sampling import sample
-from implementations.tasks import prepare
-from implementations.tasks.exact import gaussian_posterior
+from pbnn_bench import gaussian_posterior, prepare, sample
 
 problem = prepare("linear", seed=0)  # 100 points around a line
 exact = gaussian_posterior(problem, weight=problem.num_points)  # its posterior, in closed form

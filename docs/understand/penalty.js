@@ -170,6 +170,7 @@
       .join("");
   }
 
+  const percent = (share) => `${(100 * share).toFixed(0)} %`;
   const mirrored = (half) => [...half.slice(1).reverse().map(([x, value]) => [-x, value]), ...half];
   const range = (low, high, count) => Array.from({ length: count + 1 }, (_, k) => low + ((high - low) * k) / count);
 
@@ -205,12 +206,12 @@
   }
 
   function drawAcceptance(svg, found, penalty) {
-    const x = panel(svg, 0, 1, [0, 0.25, 0.5, 0.75, 1], "share of accepted moves");
+    const x = panel(svg, 0, 100, [0, 25, 50, 75, 100], "accepted moves, %");
     const bars = [["all data", found.exact, "reference bar"], ["no penalty", found.naive, "naive bar"], ["penalty", penalty, "penalty bar"]];
     bars.forEach(([name, one, kind], k) => {
       const y = TOP + 4 + (k * inner.height) / 3;
-      svg.append(element("text", { x: LEFT, y: y + 11, class: "name" }, `${name}: ${one.acceptance.toFixed(2)}`));
-      svg.append(element("rect", { x: LEFT, y: y + 17, width: Math.max(1, x(one.acceptance) - LEFT), height: 16, class: kind }));
+      svg.append(element("text", { x: LEFT, y: y + 11, class: "name" }, `${name}: ${percent(one.acceptance)}`));
+      svg.append(element("rect", { x: LEFT, y: y + 17, width: Math.max(1, x(100 * one.acceptance) - LEFT), height: 16, class: kind }));
     });
   }
 
@@ -237,7 +238,7 @@
         `A step reads ${batchSize * numBatches} of ${N} points; a typical move's noise has σ² = ${(found.sigma * found.sigma).toPrecision(2)}. ` +
         `Without the penalty the chain is ${found.naive.sd.toFixed(2)} times as wide as it should be; with it, ` +
         `${penalty.sd.toFixed(2)} times${isEstimated ? `, the variance being estimated from ${numBatches} mini-batches` : ""}. ` +
-        `The price: ${penalty.acceptance.toFixed(2)} of all moves are accepted, instead of ${found.exact.acceptance.toFixed(2)} with all data.`;
+        `The price: ${percent(penalty.acceptance)} of the moves are accepted, instead of ${percent(found.exact.acceptance)} with all data.`;
     }
     root.addEventListener("input", update);
     root.hidden = false;

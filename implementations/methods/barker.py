@@ -16,7 +16,7 @@ def enough(seen: Seen, num_points: int, values: Values) -> tuple[Array, Array]:
 CARD = Card(
     name="barker_test",
     label="Barker test",
-    summary="mini-batch Barker test: the noise of the loss difference is part of the acceptance's own randomness",
+    summary="mini-batch Barker test: the noise of the loss difference serves as part of the test's randomness",
     reference="Seita, Pan, Chen and Canny (2017); Barker (1965)",
     kernel=Sequential(enough, known=barker),
     exactness=Exactness.CONDITIONAL,

@@ -9,9 +9,7 @@ from implementations.methods.control_variates import PROXY
 from implementations.poisson import Poisson
 from implementations.settings import STEP_SIZE, WEIGHT, Setting, noisy_step, random_walk_step
 
-_POINTS = Setting(
-    "batch_size", "points read at once, until all that a decision asks for are there", int, 100, minimum=1
-)
+_POINTS = Setting("batch_size", "points read at a time, until a decision has all that it asks for", int, 100, minimum=1)
 
 ROWS = (
     Card(
@@ -25,7 +23,9 @@ ROWS = (
             _POINTS,
             STEP_SIZE.but(default=noisy_step),
             WEIGHT,
-            Setting("chi", "more points, chi C^2 M^2, for less noise: its variance is at most 1 / chi", float, 0.01, 0),
+            Setting(
+                "chi", "reads χC²M² more points for less noise, whose variance is then at most 1/χ", float, 0.01, 0
+            ),
         ),
         needs=frozenset({"rows", "bounds"}),
         is_compiled=False,
@@ -35,7 +35,7 @@ ROWS = (
     Card(
         name="mh_ss",
         label="MH-SS",
-        summary="random walk past a proxy of the losses, then exact on a Poisson number of what that leaves of them",
+        summary="random walk that first has to pass a proxy of the losses, then is exact on a Poisson number of points",
         reference="Prado, Nemeth and Sherlock (2024)",
         kernel=Poisson("least"),
         exactness=Exactness.EXACT,

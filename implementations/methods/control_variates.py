@@ -22,9 +22,9 @@ from implementations.settings import (
     random_walk_step,
 )
 
-PROXY = Setting("proxy", "order of the control variates", str, "second", choices=ORDERS)
+PROXY = Setting("proxy", "kind of the control variates", str, "second", choices=ORDERS)
 OPTIONAL_PROXY = Setting(
-    "proxy", "order of the control variates", str, "none", choices={"none": "the losses themselves", **ORDERS}
+    "proxy", "kind of the control variates", str, "none", choices={"none": "the losses themselves", **ORDERS}
 )
 #: A hundred points in one mini-batch, whose spread tells the variance: more degrees of freedom than M - 1.
 _POINTS = (
@@ -44,7 +44,7 @@ def crank_nicolson_setting(default: float) -> Setting:
     """``step_size`` of theta' - t = sqrt(1 - 2 eta) (theta - t) + sqrt(2 eta) L e; others write beta^2 for 2 eta."""
     return replace(
         STEP_SIZE.but(default),
-        help="eta = beta^2 / 2: drift eta grad U and noise sqrt(2 eta); 0.5 is an independent draw",
+        help="η = β²/2: drift η∇U and noise √(2η); at 0.5 every proposal is an independent draw",
         maximum=0.5,
     )
 
@@ -53,7 +53,7 @@ ROWS = (
     Card(
         name="pbnn_cv",
         label="PBNN, control variates",
-        summary="pbnn whose mini-batches estimate only what a quadratic around the mode leaves of the losses",
+        summary="pbnn with control variates: mini-batches estimate only what a quadratic around the mode leaves",
         reference="penalty of Ceperley and Dewing (1999), control variates of Bardenet, Doucet and Holmes (2017)",
         kernel=Metropolis(estimate="batches", proposal="random_walk", acceptance="penalty"),
         exactness=Exactness.CONDITIONAL,
@@ -65,7 +65,7 @@ ROWS = (
     Card(
         name="pbnn_cn",
         label="PBNN, Crank–Nicolson",
-        summary="pbnn_cv with moves that keep the Gaussian at the mode: only what departs from it is weighed",
+        summary="pbnn_cv with Crank-Nicolson moves, which leave the Gaussian at the mode invariant",
         reference="Neal (1999); Cotter, Roberts, Stuart and White (2013)",
         kernel=Metropolis(estimate="batches", proposal="crank_nicolson", acceptance="penalty"),
         exactness=Exactness.CONDITIONAL,
@@ -99,11 +99,11 @@ ROWS = (
     Card(
         name="sgld_cv",
         label="SGLD, control variates",
-        summary="SGLD whose mini-batches estimate only how the gradient differs from that at the mode",
+        summary="SGLD with control variates: mini-batches estimate only how the gradient differs from the mode's",
         reference="Baker, Fearnhead, Fox and Nemeth (2019)",
         kernel=Metropolis(estimate="none", proposal="langevin", gradient="batch", acceptance="always"),
         exactness=Exactness.BIASED,
-        condition="discretisation, and what noise is left in the gradient",
+        condition="discretisation, and the remaining noise of the gradient",
         own_settings=(
             BATCH_SIZE.but(default=100),
             STEP_SIZE.but(default=UNADJUSTED_STEP),
@@ -116,11 +116,11 @@ ROWS = (
     Card(
         name="laplace",
         label="Laplace",
-        summary="draws from the Gaussian at the mode, whose covariance is the preconditioner; no chain",
+        summary="Laplace approximation: draws from the Gaussian at the mode; no chain",
         reference="MacKay (1992)",
         kernel=Metropolis(estimate="none", proposal="crank_nicolson", acceptance="always"),
         exactness=Exactness.BIASED,
-        condition="the target is no Gaussian",
+        condition="unless the target is Gaussian",
         own_settings=(crank_nicolson_setting(0.5), WEIGHT),
         needs=frozenset({"anchor"}),
         colour="#a0522d",

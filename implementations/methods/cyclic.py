@@ -8,8 +8,8 @@ from implementations.settings import Setting
 
 #: Zhang, Li, Zhang, Chen and Wilson (2020), equation 1; the noise of a step stays on in the early part of a cycle too.
 SCHEDULE = (
-    Setting("num_cycles", "cycles of the step size over the whole run, its warm-up included", int, 4, minimum=1),
-    Setting("explored", "share of a cycle, at large steps, whose draws are dropped", float, 0.5, 0, 0.99),
+    Setting("num_cycles", "cycles of the step size over the whole run, warm-up included", int, 4, minimum=1),
+    Setting("explored", "share of each cycle, at its large steps, whose draws are dropped", float, 0.5, 0, 0.99),
 )
 
 
@@ -20,7 +20,7 @@ def cyclic(card: Card, name: str, label: str, colour: str) -> Card:
         card,
         name=name,
         label=label,
-        summary=f"{card.summary.partition(',')[0].partition(':')[0]}, with a step size that falls and starts over",
+        summary=f"{card.summary.partition(',')[0].partition(':')[0]}, with a cyclic step size",
         reference=f"{card.reference}; Zhang, Li, Zhang, Chen and Wilson (2020)",
         own_settings=(*settings, *SCHEDULE),
         colour=colour,

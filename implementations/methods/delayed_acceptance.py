@@ -83,7 +83,7 @@ def kernel(target: Target, shapes: Shapes) -> Kernel:
 CARD = Card(
     name="delayed_acceptance",
     label="delayed acceptance",
-    summary="random walk whose moves pass a quadratic around the mode before all the data decide",
+    summary="random walk whose moves first have to pass a quadratic around the mode, then a test on all data",
     reference="Christen and Fox (2005); Banterle, Grazian, Lee and Robert (2019)",
     kernel=kernel,
     exactness=Exactness.EXACT,

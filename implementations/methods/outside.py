@@ -17,7 +17,7 @@ from implementations.proposals import scale_by
 from implementations.settings import BATCH_SIZE, STEP_SIZE, UNADJUSTED_STEP, WEIGHT, Setting, adjusted_langevin_step
 
 TARGET_ACCEPTANCE = Setting(
-    "target_acceptance", "what the step size is adapted to during the warm-up", float, 0.8, 0.05, 0.99
+    "target_acceptance", "acceptance rate that the step size is adapted to during the warm-up", float, 0.8, 0.05, 0.99
 )
 NUM_LEAPFROG = Setting("num_leapfrog", "leapfrog steps per trajectory", int, 8, minimum=1, maximum=1000)
 
@@ -159,7 +159,7 @@ ROWS = (
     _on_all_data(
         name="blackjax_hmc",
         label="HMC (blackjax)",
-        summary="Hamiltonian Monte Carlo of blackjax on all data, fixed number of leapfrog steps; not audited",
+        summary="Hamiltonian Monte Carlo from blackjax on all data, with a fixed number of leapfrog steps; not audited",
         reference="blackjax.hmc; Neal (2011)",
         kernel=hamiltonian("hmc"),
         own_settings=(STEP_SIZE.but(default=adjusted_langevin_step), WEIGHT, TARGET_ACCEPTANCE, NUM_LEAPFROG),
@@ -168,7 +168,7 @@ ROWS = (
     _on_all_data(
         name="blackjax_nuts",
         label="NUTS (blackjax)",
-        summary="no-U-turn sampler of blackjax on all data; not audited",
+        summary="no-U-turn sampler (NUTS) from blackjax on all data; not audited",
         reference="blackjax.nuts; Hoffman and Gelman (2014)",
         kernel=hamiltonian("nuts"),
         own_settings=(STEP_SIZE.but(default=adjusted_langevin_step), WEIGHT, TARGET_ACCEPTANCE),
@@ -177,7 +177,7 @@ ROWS = (
     Card(
         name="posteriors_sgld",
         label="SGLD (posteriors)",
-        summary="stochastic gradient Langevin dynamics of posteriors, a Python loop; not audited",
+        summary="stochastic gradient Langevin dynamics from posteriors, in a Python loop; not audited",
         reference="posteriors.sgmcmc.sgld; Welling and Teh (2011)",
         kernel=posteriors_sgld,
         exactness=Exactness.BIASED,

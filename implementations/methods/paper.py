@@ -43,7 +43,7 @@ ROWS = (
     Card(
         name="tempered",
         label="tempered",
-        summary="random-walk Metropolis-Hastings on all data, likelihood tempered to weight n",
+        summary="random-walk Metropolis-Hastings on all data, with the likelihood tempered to weight n",
         reference="mini-batch loss (Safe Bayes, L_N^n)",
         kernel=Metropolis(estimate="all", proposal="random_walk", acceptance="exact"),
         exactness=Exactness.EXACT,
@@ -54,7 +54,7 @@ ROWS = (
     Card(
         name="naive",
         label="naive",
-        summary="Metropolis-Hastings with the mini-batch loss difference put in place of the full one",
+        summary="Metropolis-Hastings that takes the mini-batch loss difference for the full one",
         reference="usual delta",
         kernel=Metropolis(estimate="batches", proposal="random_walk", acceptance="naive"),
         exactness=Exactness.BIASED,
@@ -66,7 +66,7 @@ ROWS = (
     Card(
         name="pbnn",
         label="PBNN",
-        summary="penalty Bayesian neural network: mini-batch loss difference plus half its variance",
+        summary="penalty Bayesian neural network: accepts by the mini-batch loss difference plus half its variance",
         reference="random walk penalty acceptance (Algorithm 1)",
         kernel=Metropolis(estimate="batches", proposal="random_walk", acceptance="penalty"),
         exactness=Exactness.CONDITIONAL,
@@ -82,7 +82,7 @@ ROWS = (
         reference="the extension left open after random walk penalty acceptance",
         kernel=Metropolis(estimate="batches", proposal="random_walk", acceptance="penalty_corrected"),
         exactness=Exactness.CONDITIONAL,
-        condition="nearly, for Gaussian noise of estimated variance below 1",
+        condition="nearly, for Gaussian noise with an estimated variance below 1",
         own_settings=(BATCH_SIZE, NUM_BATCHES, _NOISY, _TEMPERED, VARIANCE),
         needs=frozenset({"rows"}),
         colour="#56b4e9",
@@ -90,7 +90,7 @@ ROWS = (
     Card(
         name="sgld",
         label="SGLD",
-        summary="stochastic gradient Langevin dynamics, constant or decaying step",
+        summary="stochastic gradient Langevin dynamics, with a constant or decaying step",
         reference="SGLD",
         kernel=Metropolis(estimate="none", proposal="langevin", gradient="batch", acceptance="always"),
         exactness=Exactness.BIASED,

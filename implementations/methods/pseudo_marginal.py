@@ -142,14 +142,14 @@ def kernel(target: Target, shapes: Shapes) -> Kernel:
 CARD = Card(
     name="pseudo_marginal",
     label="pseudo-marginal",
-    summary="block pseudo-marginal: mini-batches belong to the state, their estimate corrected by half its variance",
+    summary="block pseudo-marginal: mini-batches are part of the state, half the variance corrects their estimate",
     reference="Quiroz, Kohn, Villani and Tran (2019)",
     kernel=kernel,
     exactness=Exactness.CONDITIONAL,
-    condition="for Gaussian noise of known variance; else of a perturbed target",
+    condition="for Gaussian noise of known variance; otherwise it samples a perturbed target",
     own_settings=(
         BATCH_SIZE,
-        Setting("num_batches", "G, blocks of points, one of which is renewed in a step", int, 5, minimum=1),
+        Setting("num_batches", "G, the blocks of points, one of which is renewed per step", int, 5, minimum=1),
         STEP_SIZE.but(default=noisy_step),
         WEIGHT,
         OPTIONAL_PROXY,

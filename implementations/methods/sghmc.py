@@ -60,7 +60,7 @@ def kernel(target: Target, shapes: Shapes) -> Kernel:
 CARD = Card(
     name="sghmc",
     label="SGHMC",
-    summary="stochastic gradient Hamiltonian Monte Carlo: momentum with friction, every move made",
+    summary="stochastic gradient Hamiltonian Monte Carlo: momentum with friction, every move accepted",
     reference="Chen, Fox and Guestrin (2014)",
     kernel=kernel,
     exactness=Exactness.BIASED,
@@ -69,9 +69,7 @@ CARD = Card(
         BATCH_SIZE,
         STEP_SIZE.but(default=UNADJUSTED_STEP),
         WEIGHT.but(default="batch"),
-        Setting(
-            "friction", "alpha, the share of its velocity that a chain loses in a step; 1 is SGLD", float, 0.2, 0, 1
-        ),
+        Setting("friction", "α, the share of its velocity that a chain loses per step; 1 is SGLD", float, 0.2, 0, 1),
     ),
     needs=frozenset({"rows"}),
     accepts="always",

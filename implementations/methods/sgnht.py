@@ -67,7 +67,7 @@ def kernel(target: Target, shapes: Shapes) -> Kernel:
 CARD = Card(
     name="sgnht",
     label="SGNHT",
-    summary="stochastic gradient Nosé-Hoover thermostat: momentum, and friction that takes up the gradient's noise",
+    summary="stochastic gradient Nosé-Hoover thermostat: momentum, and a friction that adapts to the gradient's noise",
     reference="Ding, Fang, Babbush, Chen, Skeel and Neven (2014)",
     kernel=kernel,
     exactness=Exactness.BIASED,
@@ -76,9 +76,7 @@ CARD = Card(
         BATCH_SIZE,
         STEP_SIZE.but(default=UNADJUSTED_STEP),
         WEIGHT.but(default="batch"),
-        Setting(
-            "friction", "alpha of the injected noise sqrt(2 alpha eta), and the first friction", float, 0.05, 0, 0.4
-        ),
+        Setting("friction", "α of the injected noise √(2αη), and the friction at the start", float, 0.05, 0, 0.4),
     ),
     needs=frozenset({"rows"}),
     accepts="always",

@@ -40,11 +40,11 @@ def kernel(target: Target, shapes: Shapes) -> Kernel:
 CARD = Card(
     name="temperature",
     label="Temperature scaling",
-    summary="the network at its mode, its outputs divided by the number that suits the validation points; no chain",
+    summary="temperature scaling: the network at its mode, outputs divided by a number fitted on validation points",
     reference="Guo, Pleiss, Sun and Weinberger (2017)",
     kernel=kernel,
     exactness=Exactness.BIASED,
-    condition="one network, made more or less sure: no posterior",
+    condition="a single network, made more or less confident; not a posterior",
     accepts="always",
     own_settings=(STEP_SIZE.but(default=1.0), WEIGHT),
     needs=frozenset({"anchor", "validation"}),

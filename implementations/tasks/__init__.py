@@ -67,7 +67,10 @@ def find_task(
         return task
     if task.draw is None:
         others = ", ".join(other for other in TASKS if TASKS[other].draw)
-        raise SettingError(f"fresh_points = {fresh_points}: no law is known for the data of {name!r}; others: {others}")
+        raise SettingError(
+            f"fresh_points = {fresh_points}: no distribution is known for the data of {name!r}; tasks that have one: "
+            f"{others}"
+        )
     _check_count("fresh_points", fresh_points)
     return replace(task, num_points=fresh_points, is_fresh=True)
 
@@ -78,7 +81,9 @@ def _resized(task: Task, num_points: int | None) -> Task:
         return task
     if task.resize is None:
         others = ", ".join(other for other in TASKS if TASKS[other].resize)
-        raise SettingError(f"num_points = {num_points}: {name!r} has the {task.num_points} it has; others: {others}")
+        raise SettingError(
+            f"num_points = {num_points}: {name!r} always has {task.num_points}; tasks that can have others: {others}"
+        )
     _check_count("num_points", num_points)
     return task.resize(num_points)
 

@@ -58,7 +58,7 @@ def _points(images: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.nda
 
 def task(num_points: int) -> Task:
     if num_points > NUM_POINTS:
-        raise SettingError(f"num_points = {num_points}: 'mnist' has {NUM_POINTS} training images; ask for no more")
+        raise SettingError(f"num_points = {num_points}: 'mnist' has only {NUM_POINTS} training images; lower it")
     return Task(
         name="mnist",
         summary="28 x 28 handwritten digits, 784-20-10 softmax",

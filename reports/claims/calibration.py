@@ -94,7 +94,7 @@ def _n_calibrates_regression(study: StudyResults) -> Verdict:
         raise NothingToShow(f"Missing runs: PBNN on regression at n = {rule['paper_n']} and at another n")
     judged = [(of_paper, "the paper's"), (choice.best, CHOSEN)]
     parts = [
-        Part.of(f"for the {name} at {_n(one)} ({origin})", _is_lower(one, full, column, name))
+        Part.of(f"for the {name} at {_n(one)} ({origin})", _is_lower(one, full, column, name), topic=f"for the {name}")
         for one, origin in judged
         for column, name in (("ece", "ECE"), ("nll", "NLL"), ("crps", "CRPS"))
     ]
@@ -293,7 +293,8 @@ def _n_cures_an_overfitted_network(study: StudyResults) -> Verdict:
         if kind
     ]
     methods = ", ".join(dict.fromkeys(method_name(one.chosen["method"]) for one in judged))
-    return replace(found, reason=f"It holds on {'; on '.join(counts)}. Posteriors of weight n sampled by {methods}.")
+    condition = f"It holds on {'; on '.join(counts)}"
+    return replace(found, condition=condition, reason=f"{condition}. Posteriors of weight n sampled by {methods}.")
 
 
 def _sampler(setting: Setting) -> str:

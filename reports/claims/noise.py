@@ -272,6 +272,7 @@ def _variance_varies_more_than_its_estimate(study: StudyResults) -> Verdict:
                 ),
                 0,
             ),
+            topic=f"on {task_name(one)}",
         )
         for one in found
     ]
@@ -318,6 +319,7 @@ def _correction_keeps_balance(study: StudyResults) -> Verdict:
                 -rule["balanced"],
                 rule["balanced"],
             ),
+            topic=f"on {task_name(one)}",
         )
         for one, _ in pairs
     ]

@@ -37,7 +37,7 @@ def _langevin_mixes_better(study: StudyResults) -> Verdict:
         for one, other in pairs
     ]
     return judge_parts(
-        [Part.of(f"on {task_name(one)}", lies_above(per_step, 1)) for one, per_step, _ in ratios],
+        [Part.of(f"on {task_name(one)}", lies_above(per_step, 1), topic="on") for one, per_step, _ in ratios],
         [one for pair in pairs for one in pair],
         numbers="effective draws over those of the random walk: "
         + "; ".join(
@@ -142,7 +142,7 @@ def _annealing_helps(study: StudyResults) -> Verdict:
     questions = [
         lies_below(
             Evidence(
-                f"|sd ratio - 1| with a decaying step minus constant, {format_settings(one)}",
+                f"|sd ratio − 1| with a decaying step minus constant, {format_settings(one)}",
                 one.difference(other, "sd_error"),
             ),
             0,
@@ -190,6 +190,7 @@ def _corrected_sgld_stands_still(study: StudyResults) -> Verdict:
             Part.of(
                 " with ".join(filter(None, [f"on {task_name(one)}", format_differing(one, found)])),
                 lies_below(acceptance, rule["vanishing"]),
+                topic=f"on {task_name(one)}",
             )
             for one, acceptance in acceptances.items()
         ],

@@ -15,7 +15,6 @@ from records.display import (
     format_range,
     format_setting,
     format_settings,
-    method_name,
     task_name,
 )
 from records.setting import Setting, sweeps
@@ -73,8 +72,7 @@ def _only_sgld_depends_on_the_step(study: StudyResults) -> Verdict:
         alone("with σ² estimated", estimated, rule["width"]),
     ]
     numbers = [
-        f"{format_number(small.mean('sd_ratio'))} to {format_number(large.mean('sd_ratio'))} "
-        f"({' '.join(filter(None, [method_name(small['method']), format_settings(small, 'step_size', 'batch_size')]))})"
+        f"{format_number(small.mean('sd_ratio'))} to {format_number(large.mean('sd_ratio'))} ({_swept(small)})"
         for small, *_, large in [*gradient, *known, *estimated]
     ]
     at_paper_step = _paper_step(study)
@@ -106,6 +104,13 @@ def _only_sgld_depends_on_the_step(study: StudyResults) -> Verdict:
         ],
         alpha=rule.alpha(study),
     )
+
+
+def _swept(setting: Setting) -> str:
+    """``SGLD without a preconditioner``: who, without what the sweep is over."""
+    plain = setting["preconditioner"] == "none"
+    text = format_name(setting, "step_size", "batch_size", "preconditioner")
+    return f"{text} without a preconditioner" if plain else text
 
 
 def _what_failed(moves: Sequence[Question]) -> str:

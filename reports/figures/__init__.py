@@ -13,9 +13,10 @@ from reports.figures.layers import draw_layers
 from reports.figures.paper import draw_alternatives, draw_linear, draw_regression
 from reports.figures.paper_reliability import draw_reliability_diagrams
 from reports.figures.penalty import draw_penalty
+from reports.figures.regimes import draw_regime_map
 from reports.figures.rivals import draw_best, draw_frontier
 from reports.figures.speed import draw_batch_size, draw_chains, draw_peers, draw_points, draw_steps
-from reports.figures.tall import draw_bias_cost, draw_cost_of_a_draw, draw_regime_map
+from reports.figures.tall import draw_bias_cost, draw_cost_of_a_draw
 from reports.figures.targets import draw_targets
 from reports.types import FigureSpec
 
@@ -33,7 +34,7 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
         draw_linear,
         paper="With mini-batches of two points the naive chain's band is visibly too wide; with the penalty it matches "
         "the exact posterior.",
-        claims=(1, 2),
+        claims=(1,),
     ),
     FigureSpec(
         "figure2_regression",
@@ -57,7 +58,7 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
         "Figure 4: SGLD, tempering and PBNN",
         PAPER,
         draw_alternatives,
-        paper="SGLD's answer depends strongly on its step (η = 1e-7 and 1e-8 there, on a scale of its own), PBNN's "
+        paper="SGLD's answer depends strongly on its step (η = 1e−7 and 1e−8 there, on a scale of its own), PBNN's "
         "does not depend on it, and tempering to the same n looks qualitatively different from PBNN.",
         claims=(9,),
     ),
@@ -66,7 +67,8 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
     ),
     FigureSpec("targets", "PBNN's distance from the tempered posterior", TARGET, draw_targets, claims=(10,)),
     FigureSpec("acceptance", "Acceptance against n, M and η", DECISIONS, draw_acceptance, claims=(3,)),
-    FigureSpec("penalty", "What the penalty repairs, and what it costs", DECISIONS, draw_penalty, claims=(5, 16)),
+    FigureSpec("penalty", "What the penalty repairs, and what it costs", DECISIONS, draw_penalty, claims=(2, 5)),
+    FigureSpec("regime_map", "How much noise the penalty bears", DECISIONS, draw_regime_map, claims=(16,)),
     FigureSpec("decisions", "Wrong decisions", DECISIONS, draw_decisions),
     FigureSpec(
         "noise",
@@ -93,11 +95,10 @@ TALL_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
         draw_bias_cost,
         claims=(23, 25),
     ),
-    FigureSpec("regime_map", "Few batches and much noise bias the penalty", DECISIONS, draw_regime_map),
     *(
         spec
         for spec in FIGURES
-        if spec.name in ("acceptance", "decisions", "noise", "step_cost", "convergence", "coverage")
+        if spec.name in ("acceptance", "regime_map", "decisions", "noise", "step_cost", "convergence", "coverage")
     ),
 )
 

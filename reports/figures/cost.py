@@ -22,6 +22,8 @@ from reports.types import Drawing, Mark, NothingToShow
 
 #: Entries of a legend that would keep a reader from the picture.
 MANY = 16
+#: Panels of one or two rows.
+FEW_PANELS = 4
 #: An arrow ends about here: its bound over this.
 ARROW = 2.0
 #: Points across the ring round the cheapest that is right.
@@ -163,7 +165,8 @@ def compared(offers: Mapping[str, Sequence[Offer]]) -> dict[tuple[str, str], lis
 
 def bias_panels(offers: Mapping[tuple[str, str], Sequence[Offer]], unit: str) -> tuple[Figure, list[str]]:
     """One panel per target with its frontier, and who is within the bound there, the cheapest first."""
-    figure, all_axes = panels(len(offers), height=3.1)
+    # The legend, and labels below the last row, take their part of a figure of few rows.
+    figure, all_axes = panels(len(offers), height=2.6 if len(offers) > FEW_PANELS else 3.1)
     sentences = []
     numbers = count()
     for axes, ((variant, target), part) in zip(all_axes, offers.items(), strict=True):

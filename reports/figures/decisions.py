@@ -84,7 +84,7 @@ def _message(penalised: Sequence[Setting], naive: Sequence[Setting]) -> str:
     worst = [max(one.mean("audit_wrong_accepts") for one in part) for part in (penalised, naive) if part]
     if not penalised or (naive and worst[0] >= worst[1]):
         return ""
-    without = f", {100 * worst[1]:.0f} % without" if naive else ""
+    without = f", {100 * worst[1]:.0f} % in a naive test" if naive else ""
     return f"Wrong accepts: at most {100 * worst[0]:.0f} % of steps with the penalty{without}"
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from metrics.seeds import Estimate
 from records.display import format_estimate, format_name, format_number, format_value, method_name
@@ -27,7 +28,7 @@ def draw_layers(results: StudyResults) -> Drawing:
     shown.sort(key=lambda one: (one["method"] != "pbnn", abs(one.mean("sd_ratio") - 1)))
     rule = RULES[20]
     figure = blank((1.2 + 0.95 * len(shown)) if is_narrow() else 0.9 + 0.55 * len(shown))
-    width, place = figure.subplots(2, 1) if is_narrow() else figure.subplots(1, 2, sharey=True)
+    width, place = figure.subplots(2, 1) if is_narrow() else _side_by_side(figure)
     width.axvspan(1 - rule["width"], 1 + rule["width"], color="#009e73", alpha=0.12, linewidth=0)
     width.axvline(1, color="black", linewidth=1)
     place.axvspan(0, rule["place"], color="#009e73", alpha=0.12, linewidth=0)
@@ -57,6 +58,12 @@ def draw_layers(results: StudyResults) -> Drawing:
     return Drawing(figure, caption, runs_of(shown), _message(shown), (*numbers, *unconverged_lines(shown)))
 
 
+def _side_by_side(figure: Figure) -> Sequence[Axes]:
+    """So far apart that the last number of one axis is not read as the first of the other."""
+    pair: Sequence[Axes] = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
+    return pair
+
+
 def _draw(axes: Axes, row: int, setting: Setting, value: Estimate, is_converged: bool) -> None:
     if value.mean is None:
         return
@@ -76,11 +83,12 @@ def _message(shown: Sequence[Setting]) -> str:
     ours = next(one for one in shown if one["method"] == "pbnn")
     if abs(ours.mean("sd_ratio") - 1) > RULES[20]["width"]:
         return ""
-    text = f"On a whole network the penalty method's band is {format_number(ours.mean('sd_ratio'))} × the reference's"
+    width = format_number(ours.mean("sd_ratio"))
+    text = f"On a whole network the penalty method's band is {width} times as wide as the reference's"
     farthest = max((one for one in shown if one["method"] != "pbnn"), key=_excess, default=ours)
     if _excess(farthest) <= RULES[20]["width"]:
         return text
-    return f"{text}, {method_name(farthest['method'])}'s up to {format_number(farthest.mean('sd_ratio'))} ×"
+    return f"{text}, {method_name(farthest['method'])}'s up to {format_number(farthest.mean('sd_ratio'))} times"
 
 
 def _excess(setting: Setting) -> float:

@@ -21,7 +21,7 @@ from reports.style import is_narrow
 from reports.types import Drawing, NothingToShow
 
 #: Points that a curve over the inputs is drawn through: smooth, and a small file.
-CURVE_POINTS = 200
+CURVE_POINTS = 120
 #: Exact standard deviations that the strips of figures 2 and 4 show; a chain that has gone astray leaves them.
 STRIP = 5
 #: How dark a band of so many sd is once the wider ones lie below it.
@@ -132,15 +132,17 @@ def draw_linear(results: StudyResults) -> Drawing:
         f"Mean ± 1 sd of f on the data of seed {seed}, and below it the same without the exact mean. "
         f"Every chain targets the posterior of all data (w = N). {BAND_NOTE}"
     )
-    return Drawing(figure, caption, runs_of(used), _linear_message(naive, columns[0][1]), numbers)
+    return Drawing(figure, caption, runs_of(used), _linear_message(naive, columns), numbers)
 
 
-def _linear_message(naive: Setting | None, penalty: Setting | None) -> str:
-    """How much too wide the band is without the penalty, and what is left of that with it."""
-    if naive is None or penalty is None or naive.mean("sd_ratio") <= 1 + SAME_WIDTH:
+def _linear_message(naive: Setting | None, penalties: Sequence[tuple[str, Setting | None]]) -> str:
+    """How much too wide the band is without the penalty, and what is left of that with it: in every panel."""
+    found = [(title, one) for title, one in penalties if one is not None]
+    if naive is None or not found or naive.mean("sd_ratio") <= 1 + SAME_WIDTH:
         return ""
-    widths = (format_number(one.mean("sd_ratio"), 3) for one in (naive, penalty))
-    return "Figure 1: without the penalty the band is {} × as wide as it should be, with it {} ×".format(*widths)
+    without = format_number(naive.mean("sd_ratio"), 2)
+    left = " and ".join(f"{format_number(one.mean('sd_ratio'))} ({title})" for title, one in found)
+    return f"Figure 1: without the penalty the band is {without} times as wide as it should be, with it {left}"
 
 
 def _draw_linear_bands(data: Axes, residuals: Axes, shown: Sequence[tuple[Setting, Bands]]) -> None:
@@ -222,7 +224,9 @@ def _regression_message(widths: dict[str, str]) -> str:
     if not {"(c)", "(d)"} <= widths.keys():
         return ""
     without, penalised = widths["(c)"], widths["(d)"]
-    return f"Figure 2: without the penalty the band is {without} × as wide as its target's, with it {penalised} ×"
+    return (
+        f"Figure 2: without the penalty the band is {without} times as wide as its target's, with it {penalised} times"
+    )
 
 
 def draw_alternatives(results: StudyResults) -> Drawing:
@@ -234,8 +238,8 @@ def _alternatives_message(widths: dict[str, str]) -> str:
     if len(widths) < 4:
         return ""
     return (
-        f"Figure 4: SGLD's band is {widths['(a)']} or {widths['(b)']} × as wide as its target's, "
-        f"depending on the step; PBNN's is {widths['(d)']} ×"
+        f"Figure 4: SGLD's band is {widths['(a)']} or {widths['(b)']} times as wide as its target's, "
+        f"depending on the step; PBNN's is {widths['(d)']} times"
     )
 
 

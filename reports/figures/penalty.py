@@ -86,7 +86,9 @@ def _message(settings: list[Setting]) -> str:
     if len(worst) < 2 or worst["naive"] <= worst["pbnn"]:
         return ""
     widths = (format_number(worst[method]) for method in ("naive", "pbnn"))
-    return "Without the penalty the band is up to {} × as wide as it should be, with it up to {} ×".format(*widths)
+    return "Without the penalty the band is up to {} times as wide as it should be, with it up to {} times".format(
+        *widths
+    )
 
 
 def _draw_cost(axes: Axes, audited: list[Setting]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from records.display import estimate_parts, format_estimate, format_name, format_number, format_value, method_name
+from records.display import estimate_parts, format_estimate, format_name, format_rounded, format_value, method_name
 from records.methods import facts_of
 from records.study import StudyResults
 from reports.claims.rivals import best_pairs, target_of
@@ -55,11 +55,11 @@ def draw_best(results: StudyResults) -> Drawing:
     axes.set_xlabel(wrapped("effective draws per million evaluations", 40, 24))
     axes.set_yticklabels(labels)
     axes.grid(axis="y", visible=False)
-    times = " to ".join(dict.fromkeys(format_number(end(ratios), 2) for end in (min, max)))
+    times = " to ".join(dict.fromkeys(format_rounded(end(ratios)) for end in (min, max)))
     title = f"Per evaluation, mini-batches give {times} times the effective draws of all data"
     caption = (
-        "Above each line, the best chain on mini-batches, below it the best on all data, of those within the bias "
-        "bound at that target. An evaluation is the likelihood or gradient of one data point."
+        "Above each line, the best chain on mini-batches, below it the best on all data, of those whose bias is small "
+        "at that target. An evaluation is the likelihood or gradient of one data point."
     )
     used = [one for pair in pairs for one in pair]
     return Drawing(figure, caption, runs_of(used), title if min(ratios) > 1 else "", tuple(numbers))

@@ -4,13 +4,16 @@ from collections import Counter
 
 import pandas as pd
 
-from records.display import format_estimate, format_number, method_name
+from records.display import format_estimate, format_rounded, method_name
 from records.methods import facts_of
 from records.study import StudyResults
 from reports.claims.rivals import best_pairs, target_of
 from reports.evidence import require
 from reports.leaderboard import CRITERION, leaderboards, target_text
+from reports.tables import MARGIN
 from reports.types import Finding
+
+BOUND = f"A bias is small within {MARGIN} reference sd in the mean and {100 * MARGIN:.0f} % in the sd."
 
 
 def _boards(study: StudyResults) -> dict[str, pd.DataFrame]:
@@ -38,18 +41,18 @@ def _mini_batches_win(study: StudyResults) -> Finding:
         f"{method_name(theirs['method'])})"
         for ratio, (ours, theirs) in zip(found, pairs, strict=True)
     ]
-    low, high = (format_number(end(ratios), 2) for end in (min, max))
+    low, high = (format_rounded(end(ratios)) for end in (min, max))
     lost = [
         target
         for target, board in _boards(study).items()
         if not any(facts_of(name).is_minibatch for name in board["method"])
     ]
-    without = f" On {' and on '.join(lost)} no chain on mini-batches is within the bound." if lost else ""
+    without = f" On {' and on '.join(lost)} no chain on mini-batches has a small bias." if lost else ""
     return Finding(
-        f"Within the bias bound, mini-batches give more effective draws per evaluation than full data on "
+        "Where bias has to be small, mini-batches give more effective draws per evaluation than full data on "
         f"{sum(ratio.low is not None and ratio.low > 1 for ratio in found)} of {len(ratios) + len(lost)} targets.",
-        f"The best chain on mini-batches gives {low} to {high} times as many as the best on full data.{without} "
-        f"By target: {'; '.join(numbers)}.",
+        f"The best chain on mini-batches gives {low} to {high} times as many effective draws per evaluation as the "
+        f"best on full data.{without} By target: {'; '.join(numbers)}. {BOUND}",
     )
 
 
@@ -60,7 +63,7 @@ def _winners(study: StudyResults) -> Finding:
     texts = [f"{method_name(method)} on {target}" for target, method in first.items()]
     return Finding(
         "No method is best on every target.",
-        f"Most effective draws per evaluation within the bias bound: {'; '.join(texts)}.",
+        f"Most effective draws per evaluation with a small bias: {'; '.join(texts)}.",
     )
 
 
@@ -76,8 +79,8 @@ def _who_drops_out(study: StudyResults) -> Finding:
     always = [method for method in judged if within[method] == judged[method]]
     require(bool(never) and bool(always))
     return Finding(
-        f"Of {len(judged)} methods, {len(always)} are within the bias bound wherever bias could be measured, and "
-        f"{len(never)} nowhere.",
+        f"Of {len(judged)} methods, {len(always)} have a small bias wherever it could be measured, and {len(never)} "
+        "nowhere.",
         f"Nowhere: {', '.join(map(method_name, never))}.",
     )
 

@@ -1,6 +1,6 @@
 """What the study `tall` found: the posterior of all data from mini-batches."""
 
-from records.display import format_number, method_name, task_name
+from records.display import format_number, format_rounded, method_name, task_name
 from records.study import StudyResults
 from reports.claims.rules import RULES
 from reports.claims.tall import FULL_DATA, fastest, is_right, tall_variants, widest
@@ -15,13 +15,13 @@ def _flat_in_n(study: StudyResults) -> Finding:
     growths = [sweep[-1].ratio(sweep[0], "evaluations_per_draw").mean or 0.0 for sweep in sweeps]
     best = [fastest(settings(study, variant=one, method=list(CONTROLLED))) for one in tall_variants(study)]
     require(min(growths) > 0 and max(growths) <= RULES[21]["growth"] and bool(best) and all(map(is_right, best)))
-    low, high = (format_number(end(growths), 2) for end in (min, max))
+    times = " to ".join(dict.fromkeys(format_rounded(end(growths)) for end in (min, max)))
     smallest, largest = (sweeps[0][end]["num_points"] for end in (0, -1))
     widths = ", ".join(f"{format_number(one.mean('sd_ratio'))} times on {task_name(one)}" for one in best)
     return Finding(
-        "With control variates, mini-batches sample the posterior of all data with as many evaluations at any N.",
-        f"From N = {smallest:,} to {largest:,} an effective draw takes {low} to {high} times the evaluations. The "
-        f"fastest chain is as wide as the gold standard: {widths}.",
+        "With control variates, mini-batches sample the posterior of all data at the same cost however large the data.",
+        f"An effective draw takes {times} times as many evaluations with N = {largest:,} points as with "
+        f"{smallest:,}. The fastest chain is as wide as the gold standard: {widths}.",
     )
 
 
@@ -33,12 +33,12 @@ def _faster(study: StudyResults) -> Finding:
         best, rival = fastest(ours), fastest(settings(study, variant=variant, method=list(FULL_DATA)))
         ratios.append(rival.ratio(best, "seconds_to_400").mean or 0.0)
         numbers.append(
-            f"{format_number(ratios[-1], 2)} times as fast as from {method_name(rival['method'])} on {variant} "
+            f"{format_rounded(ratios[-1])} times as fast as from {method_name(rival['method'])} on {variant} "
             f"(N = {best['num_points']:,})"
         )
     require(ratios == sorted(ratios) and ratios[0] > 2)
     return Finding(
-        "The more data, the greater their lead over the best full-data sampler.",
+        "The more data, the greater the lead of mini-batches over the best full-data sampler.",
         f"Warm-up included, 400 effective draws come {' and '.join(numbers)}.",
     )
 
@@ -53,8 +53,8 @@ def _gaussian(study: StudyResults) -> Finding:
     require(errors["flights"] <= bound < min(errors["digits"], errors["mnist"]))
     digits, mnist, flights = (format_number(error, 2) for error in errors.values())
     return Finding(
-        "With many points per parameter, no chain is needed.",
-        f"Predictive means of the Gaussian at the mode are off by {flights} sd on flights, {mnist} on mnist and "
+        "With many points per parameter, a Gaussian at the mode is enough.",
+        f"No chain is needed there: its predictive means are off by {flights} sd on flights, {mnist} on mnist and "
         f"{digits} on digits.",
     )
 

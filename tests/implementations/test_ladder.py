@@ -295,7 +295,7 @@ def test_with_too_little_for_a_ladder_the_default_stays_and_the_run_says_so(prob
 
 
 def test_a_ladder_and_automatic_batches_are_refused_together():
-    with pytest.raises(SettingError, match="num_batches = 'auto' goes with step_size = 'auto' or a number"):
+    with pytest.raises(SettingError, match="num_batches = 'auto' needs step_size = 'auto' or a number"):
         resolve("pbnn", {"step_size": "ladder", "num_batches": "auto"}, Size("regression", 2000, 21))
 
 

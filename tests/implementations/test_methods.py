@@ -56,7 +56,7 @@ def test_defaults_are_complete_and_only_what_the_method_has(name):
         ("sgld", {"batch_size": 2001}, "sgld: batch_size = 2001 exceeds the 2000 training points"),
         ("pbnn", {"num_batches": 1}, "variance = 'batches' needs num_batches of 2 or more; use 'points' for one batch"),
         ("full_mh", {"weight": "batch"}, "full_mh: weight = 'batch' needs a batch_size"),
-        ("full_mh", {"num_steps": 5, "thin": 10}, "num_steps = 5 keeps no draw with thin = 10"),
+        ("full_mh", {"num_steps": 5, "thin": 10}, "num_steps = 5 with thin = 10 keeps no draw"),
     ],
 )  # fmt: skip
 def test_a_bad_setting_is_named_with_the_way_out(method, given, message):

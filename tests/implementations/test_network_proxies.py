@@ -230,7 +230,7 @@ def test_the_noise_falls_with_the_order():
 def test_above_the_largest_curvature_only_the_first_order_is_allowed():
     size = Size("mnist", num_points=55_000, num_parameters=15_910)
     given = {"preconditioner": "diagonal"}
-    with pytest.raises(SettingError, match="proxy = 'second' is kept up to 2500 parameters"):
+    with pytest.raises(SettingError, match="proxy = 'second' works up to 2500 parameters"):
         resolve("pbnn_cv", given, size)
     assert dict(resolve("pbnn_cv", given | {"proxy": "first"}, size).own)["proxy"] == "first"
 

@@ -229,12 +229,12 @@ BARKER = f"{Path(__file__).parents[1] / 'plugins' / 'barker.py'}:CARD"
 @pytest.mark.parametrize(
     ("method", "given", "message"),
     [
-        ("sgld", {"step_size": "auto"}, "sgld: step_size = 'auto' goes by the moves that are accepted, and all are"),
-        ("laplace", {"step_size": "auto"}, "laplace: step_size = 'auto' goes by"),
-        ("blackjax_nuts", {"step_size": "auto"}, "blackjax_nuts: step_size = 'auto': the method names no acceptance"),
-        (BARKER, {"step_size": "auto"}, "barker: step_size = 'auto': the method names no acceptance"),
+        ("sgld", {"step_size": "auto"}, "sgld: step_size = 'auto' aims at an acceptance rate, and every"),
+        ("laplace", {"step_size": "auto"}, "laplace: step_size = 'auto' aims at"),
+        ("blackjax_nuts", {"step_size": "auto"}, "blackjax_nuts: step_size = 'auto': the method's card has no"),
+        (BARKER, {"step_size": "auto"}, "barker: step_size = 'auto': the method's card has no"),
         ("pbnn", {"step_size": "auto", "num_warmup": 99}, "num_warmup = 99 is too short for one; raise it to 100"),
-        ("naive", {"step_size": "auto", "batch_size": 1}, "goes by the noise, of which one point tells nothing"),
+        ("naive", {"step_size": "auto", "batch_size": 1}, "depends on the noise, which one point cannot estimate"),
         ("pbnn", {"num_batches": "auto", "batch_size": 1500}, "num_batches × batch_size = 3000 exceeds the 2000"),
         ("pbnn", {"batch_size": "auto"}, "batch_size = 'auto' is not a whole number"),
     ],

@@ -182,7 +182,7 @@ def test_run_hands_the_study_to_snakemake(tmp_path, monkeypatch):
 def test_ui_without_tracked_runs_says_to_run_a_study(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    assert "run a study first" in refused(capsys, "ui")
+    assert "run one first" in refused(capsys, "ui")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://example.org")
     assert "open that address" in printed(capsys, "ui")
 

@@ -52,7 +52,10 @@ def test_a_number_that_was_chosen_has_no_zeros_for_show(value, text):
     ("mean", "low", "high", "text"),
     [
         (0.123456, 0.088856, 0.158056, "0.123 [0.089, 0.158]"),
-        (1234.5, 1000.0, 1469.0, "1,234 [1,000, 1,469]"),
+        (1234.5, 1000.0, 1469.0, "1,230 [1,000, 1,470]"),
+        (58878.0, 53400.0, 64918.0, "59,000 [53,000, 65,000]"),
+        # Of the smaller end two digits are left.
+        (137.0, 44.0, 426.0, "140 [44, 430]"),
         (-0.0123, -0.3, 0.2754, "−0.01 [−0.30, 0.28]"),
         # What rounds to 0 but is none keeps two digits; what is 0 is written so, without a sign or zeros.
         (-0.0000351, -0.02707, 0.027, "−3.5e−5 [−0.027, 0.027]"),

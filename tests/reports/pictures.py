@@ -1,6 +1,6 @@
 """A figure as a picture: what a reader would see is wrong with it, found in matplotlib's own boxes."""
 
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, pairwise, product
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -15,6 +15,8 @@ MIN_SHARE = 0.5
 MIN_INCHES = 0.35
 #: Boxes of text may touch by as many pixels: they are higher and wider than the letters in them.
 TOUCH = 2.0
+#: Numbers of two axes on one line are at least so many pixels apart, or they are read as one.
+GAP = 8.0
 
 
 def flaws(figure: Figure) -> list[str]:
@@ -37,6 +39,12 @@ def flaws(figure: Figure) -> list[str]:
             f"{first.get_text()!r} and {second.get_text()!r} overlap on an axis"
             for first, second in pairwise(group)
             if _overlap(first.get_window_extent(renderer), second.get_window_extent(renderer))
+        ]
+    for group, other in combinations(ticks, 2):
+        found += [
+            f"{first.get_text()!r} and {second.get_text()!r} of two axes run together"
+            for first, second in product(group, other)
+            if _overlap(first.get_window_extent(renderer).padded(GAP, 0), second.get_window_extent(renderer))
         ]
     for first, second in combinations([*names, *notes, *legends], 2):
         if _overlap(first.get_window_extent(renderer), second.get_window_extent(renderer)):

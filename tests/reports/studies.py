@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -103,10 +104,23 @@ def failing_figure(name: str, error: Exception) -> FigureSpec:
     return FigureSpec(name, f"Title of {name}", "Beyond", draw)
 
 
-def claim(number: int, runs: tuple[str, ...] = (), outcome: str = REPRODUCED, **texts: str) -> Claim:
+def claim(
+    number: int,
+    runs: tuple[str, ...] = (),
+    outcome: str = REPRODUCED,
+    cases: Mapping[str, tuple[str, ...]] | None = None,
+    **texts: str,
+) -> Claim:
     evidence = Evidence(texts.get("label", "sd ratio"), Estimate(1.5, 1.25, 1.75, 3, 0), texts.get("unit", "sd"))
+    answers = tuple(
+        (name, answer)
+        for answer, names in zip([True, False, None], (cases or {}).values(), strict=False)
+        for name in names
+    )
     single = Evidence("one seed", Estimate(2.0, None, None, 1, 2))
-    verdict = Verdict(outcome, texts.get("reason", "it is so"), (evidence, single), runs)
+    verdict = Verdict(
+        outcome, texts.get("reason", "it is so"), (evidence, single), runs, cases=cases or {}, answers=answers
+    )
     statement = texts.get("statement", f"Statement {number}.")
     return Claim(number, statement, texts.get("place", "Fig. 1"), texts.get("rule", "a rule"), lambda study: verdict)
 

@@ -474,6 +474,29 @@ def test_parts_of_one_method_on_several_tasks_are_told_apart():
     assert "M=10" in verdict.condition
 
 
+def test_the_effect_of_the_penalty_is_not_that_of_two_errors_that_cancel():
+    """The paper's estimate knows nothing of a finite data set, and is too large where a step reads much of it."""
+    linear = {"weight": "data", "batch_size": 2, "preconditioner": "none", "num_batches": 10}
+    finite = linear | {"variance": "batches_finite", "mean_variance": 0.3}
+    rows = [
+        *world(),
+        *runs("linear", "pbnn", **finite, step_size=2e-4, sd_ratio=1.03),
+        *runs("linear", "pbnn", **finite, step_size=5e-5, sd_ratio=1.0),
+    ]
+    effect = judged(rows, 2).effect
+    assert effect is not None and effect.value.mean == pytest.approx(1.03, abs=0.005)
+
+
+def test_parts_that_begin_alike_are_listed_together():
+    """``for the ECE at n=5 and at n=10``: an author should not have to read the same words twice."""
+    (scores,) = judged(changed(REGRESSION, nll=1.2, crps=0.6), 6).cases[HOLDS]
+    assert scores == "for the ECE at n=5 (the paper's) and at n=10 (chosen on validation)"
+    noisy = changed(LINEAR | {"num_batches": 2, "batch_size": 2}, audit_spread_noise=1.4)
+    cases = judged(noisy, 14).cases
+    assert cases[HOLDS][0] == "on linear with M=5 and with M=10"
+    assert cases[FAILS] == ("on linear with M=2",)
+
+
 @pytest.mark.parametrize(("number", "where"), [(6, FULL), (8, FULL_MNIST), (13, OVERCONFIDENT)])
 @pytest.mark.parametrize("gap", [-0.05, 0.004])
 def test_a_network_that_is_not_overconfident_does_not_meet_the_premise(number, where, gap):

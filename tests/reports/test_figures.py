@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,6 +26,7 @@ from reports.figures import FIGURES
 from reports.figures.calibration import exact_gaps
 from reports.figures.cost import Offer, error_of, frontier
 from reports.figures.paper_reliability import mean_reliability
+from reports.figures.regimes import largest_within_budget
 from reports.style import LABELS, look_of, theme
 from reports.types import MAX_WORDS, NothingToShow
 from tests.reports.pictures import flaws
@@ -37,6 +39,7 @@ DEFAULTS = {
     "tempered": {"weight": "batch"},
     "naive": {"weight": "data", "num_batches": 1},
     "pbnn": {"weight": "batch", "variance": "batches", "num_batches": 5},
+    "pbnn_corrected": {"weight": "batch", "variance": "batches"},
     "sgld": {"weight": "batch"},
     "laplace": {"weight": "data"},
 }
@@ -47,6 +50,8 @@ METRICS = {
     "reference_kind": "closed_form",
     "acceptance_rate": 0.5,
     "mean_variance": 0.3,
+    "audit_balance_residual": 0.001,
+    "audit_balance_residual_mc": 0.0005,
     "ess_bulk_min": 1000.0,
     "ece": 0.05,
     "confidence_gap": 0.04,
@@ -268,7 +273,10 @@ def test_figure_1_takes_the_naive_run_of_the_defaults_and_reports_its_mean_over_
     known, estimated = ([text.get_text() for text in axes.texts] for axes in drawing.figure.axes[2:])
     assert "naive: sd 1.90 × exact" in known
     assert "PBNN: sd 1.10 × exact" in estimated
-    assert drawing.title.startswith("Figure 1: without the penalty the band is 1.90 × as wide as it should be")
+    assert drawing.title == (
+        "Figure 1: without the penalty the band is 1.9 times as wide as it should be, with it 1.00 (variance known) "
+        "and 1.10 (variance estimated)"
+    )
     half = stats.t.ppf(0.975, 2) * 0.1 / math.sqrt(3)
     low, high = (1.9 * math.exp(sign * half / 1.9) for sign in (-1, 1))
     assert f"[{low:.2f}, {high:.2f}]" in numbers(drawing)
@@ -658,6 +666,46 @@ def test_coverage_counts_what_became_of_every_run():
     assert texts(drawing.figure.legends[0]) == ["converged (1)", "not converged (1)", "skipped (1)", "diverged (1)"]
     assert "1 × step 7 <is> not finite" in numbers(drawing)
     assert len(drawing.runs) == 4
+
+
+# The regime map
+
+
+def test_the_regime_map_has_runs_over_the_theory_of_their_number_of_batches():
+    usual = {"batch_size": 5, "audit_balance_residual": 0.0, "audit_balance_residual_mc": 0.001}
+    rows = [
+        run("regression", "pbnn", num_batches=2, mean_variance=0.2, **usual | {"audit_balance_residual": 0.01}),
+        run("regression", "pbnn", num_batches=10, mean_variance=2.0, **usual | {"audit_balance_residual": 0.05}),
+        run("digits", "pbnn", num_batches=10, mean_variance=0.2, **usual | {"batch_size": 50}),
+        run("regression", "pbnn_corrected", num_batches=10, mean_variance=2.0, **usual),
+        # A chain that does not move, and a rule that knows its variance: neither is shown.
+        run("regression", "pbnn", num_batches=10, mean_variance=1e5, r_hat=5.0, step_size=1.0, **usual),
+        run("regression", "pbnn", num_batches=10, mean_variance=3.0, variance="oracle", **usual),
+    ]
+    drawing = draw("regime_map", study(rows))
+    plain, corrected = drawing.figure.axes
+    assert (plain.get_title(), corrected.get_title()) == ("the penalty", "with the correction")
+    lines = {axes: [line for line in axes.lines if len(line.get_xdata()) > 10] for axes in (plain, corrected)}
+    assert (len(lines[plain]), len(lines[corrected])) == (2, 1), "one line per number of batches"
+    two, ten = (np.interp(1.0, *line.get_data()) for line in lines[plain])
+    assert two == pytest.approx(0.108, abs=0.005) and ten == pytest.approx(0.016, abs=0.002)
+    assert "1 of 4 settings exceed it" in drawing.caption
+    assert drawing.title == "A bias budget of |r| = 0.02 allows σ² up to 0.29 with M = 2 and 1.2 with M = 10"
+    assert "M = 10: in theory r is within 0.02 up to σ² = 1.2 (the penalty) or 2.4 (with the correction)." in numbers(
+        drawing
+    )
+    assert "n M is 42% of N, which the estimate ignores" in numbers(drawing)
+    assert len(drawing.runs) == 4
+
+
+def test_the_table_of_the_documentation_is_that_of_the_theory():
+    """How much noise a practitioner may have."""
+    text = Path("docs/understand/penalty.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| ([\d.]+) \| (.+?) \|$", text, re.MULTILINE)
+    assert [int(num_batches) for num_batches, *_ in rows] == [2, 3, 5, 10, 20, 40]
+    for num_batches, plain, corrected in rows:
+        for said, rule in ((plain, "penalty"), (corrected.split()[-1], "penalty_corrected")):
+            assert float(said) == pytest.approx(largest_within_budget(rule, int(num_batches)), rel=0.05)
 
 
 # All of them

@@ -135,7 +135,7 @@ def test_the_documentation_names_the_winners_of_every_published_study(tmp_path):
     (folder / "winners.csv").write_text(to_csv(winners(study(faster))))
     lines = winners_table(tmp_path).splitlines()
     assert len(lines) == 3, "one target, by evaluations"
-    start = "| [tall](../published/tall/report.html) | `linear` | posterior, w = N = 100 |"
+    start = "| [tall](../published/tall/report.html) | linear | posterior, w = N = 100 |"
     assert lines[2] == f"{start} PBNN | 2,000 | 4.0 (full-data MH) |"
 
 

@@ -1,14 +1,18 @@
 """Figures are legible as pictures, at the size and with the names of the published study and of the next."""
 
+import base64
 import re
 from functools import cache
+from io import BytesIO
 from itertools import combinations, pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
+from PIL import Image
 
 from implementations.methods import METHODS
 from records.methods import facts_of
@@ -136,6 +140,16 @@ def _two_panels() -> Figure:
     return figure
 
 
+def _join(figure: Figure) -> None:
+    """Nothing between its panels."""
+    figure.set_layout_engine("none")
+    figure.axes[1].yaxis.tick_right()
+    figure.axes[1].set_ylabel("")
+    for axes, left in zip(figure.axes, (0.1, 0.5), strict=True):
+        axes.set_position((left, 0.2, 0.4, 0.6))
+        axes.margins(x=0)
+
+
 def test_a_square_over_its_bars_has_to_be_as_wide_as_they_are():
     figure = Figure(figsize=(5, 4), layout="constrained")
     square, bars = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
@@ -168,6 +182,7 @@ def test_a_figure_without_a_flaw_has_none():
             "'note' and 'a legend' overlap",
         ),
         (lambda figure, axes: axes.xaxis.set_label_coords(0.5, -0.03), "'x' and the number"),
+        (lambda figure, axes: _join(figure), "of two axes run together"),
         (
             lambda figure, axes: axes.plot([1, 0], color=axes.lines[0].get_color(), label="another") and axes.legend(),
             "look alike in a legend",
@@ -208,6 +223,37 @@ def test_black_marks_are_named_black_so_that_the_dark_finds_them():
     marks = re.findall(r"<use [^>]*>", drawn)
     assert marks and all("fill=" in mark for mark in marks)
     assert sum('fill="#0072b2"' in mark for mark in marks) == 1, "other colours stay"
+
+
+def test_a_drawing_on_the_page_is_shorter_and_looks_the_same():
+    """Numbers keep a tenth of a point, pictures their size and shades, and what is referred to is there, once."""
+    figure = Figure(figsize=(4, 3))
+    axes = figure.subplots()
+    axes.plot(np.linspace(0, 1, 50), np.sin(np.linspace(0, 9, 50)))
+    axes.plot(np.linspace(0, 1, 500), np.cos(np.arange(500)), ".", color="#888888", alpha=0.4, rasterized=True)
+    axes.set_ylabel("turned")
+    with theme():
+        svg = picture(figure, "svg")
+    drawn = inline_svg(svg, "a", {}, {})
+    assert len(drawn) < 0.7 * len(svg)
+    longest = [max(re.findall(r' d="([^"]*)"', text), key=len) for text in (drawn, svg.decode())]
+    numbers = [np.array(re.findall(r"-?[\d.]+", path), float) for path in longest]
+    assert len(numbers[0]) == 100
+    assert np.abs(numbers[0] - numbers[1]).max() <= 0.0501
+    ids, asked = re.findall(r' id="([^"]*)"', drawn), re.findall(r"#(a-[\w.-]+)", drawn)
+    assert len(ids) == len(set(ids)) and set(asked) == set(ids)
+    assert "rotate(-90" in drawn and "rotate(-0" not in drawn and "<g>" not in drawn
+    shades = [_image(re.sub(r"\s", "", text)) for text in (svg.decode(), drawn)]
+    assert shades[0].shape == shades[1].shape
+    assert np.abs(shades[0] - shades[1]).mean() < 2, "of 255"
+
+
+def _image(svg: str) -> np.ndarray:
+    """The picture in a drawing on white."""
+    (content,) = re.findall(r"base64,([^\"]*)", svg)
+    with Image.open(BytesIO(base64.b64decode(content))) as opened:
+        over = opened.convert("RGBA")
+    return np.asarray(Image.alpha_composite(Image.new("RGBA", over.size, "white"), over), float)
 
 
 @given(st.lists(st.tuples(st.floats(-0.2, 1.2), st.floats(0.05, 0.2)), min_size=1, max_size=4))

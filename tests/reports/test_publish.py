@@ -133,11 +133,13 @@ def test_a_published_report_is_rendered_again_from_its_own_summary(tmp_path):
         json.loads((folder / "layers" / "claims.json").read_text()) for folder in (tmp_path / "published", PUBLISHED)
     )
     for values in (rendered, kept):
-        # The code that judges may have changed since.
+        # The code that judges may have changed since, and the words of findings.
         values["claims"] = {claim["id"]: claim["verdict"] for claim in values["claims"]}
+    findings = rendered.pop("findings")
+    assert len(findings) == len(kept.pop("findings"))
     assert rendered == kept
     page = (tmp_path / "published" / "layers" / "report.html").read_text()
-    assert kept["findings"][0]["headline"] in page and 'id="budget"' in page
+    assert findings[0]["headline"] in page and 'id="budget"' in page
 
 
 def test_a_report_whose_figures_need_the_runs_is_not_rendered_without_them(tmp_path, monkeypatch, capsys):

@@ -5,6 +5,7 @@ import csv
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from reports.benchmarks import KEPT, SECTION
 from reports.figures import SPEED_FIGURES
-from reports.page import TEMPLATES, bottom_line, enumerated, parted
+from reports.page import TEMPLATES, bottom_line, enumerated, num_cases, parted
 from reports.render import render
 from reports.types import (
     IN_PART,
@@ -27,6 +28,7 @@ from reports.types import (
     NothingToShow,
     Verdict,
 )
+from reports.verdicts import FAILS, HOLDS, OPEN
 from tests.reports.studies import (
     EVERY_KIND,
     MEASUREMENT,
@@ -184,8 +186,8 @@ def test_claims_json_has_what_a_verdict_rests_on(out):
 
 
 def test_the_page_says_what_held_who_won_what_is_missing_and_what_failed(page):
-    held = "2 inconclusive 3 4 3. Statement 3. 4. Statement 4. 1 reproduced 1 1. Statement 1."
-    assert f"1 not reproduced 2 2. Statement 2. {held}" in page.text
+    held = "2 inconclusive 3 Statement 3 4 Statement 4 1 reproduced 1 Statement 1"
+    assert f"1 not reproduced 2 Statement 2 {held}" in page.text
     assert "Of 14 runs, 10 ended well and 9 of these converged" in page.text
     assert "1 skipped, 1 diverged, 1 failed, 1 missing" in page.text
     for reason in ("no CUDA device", "chain 0 became non-finite", "MemoryError: no", "not run yet"):
@@ -212,9 +214,9 @@ def test_every_run_behind_a_figure_or_claim_is_a_row_of_the_page(page):
     runs = [name for name in ids if re.fullmatch(r"run-\d+", name)]
     assert len(runs) == 14
     # By the name that tables and figures use; where it is pointed at, by its folder.
-    assert f'<a href="#run-1" title="{FULL_MH}">linear · full-data MH η=0.028 · jax-cpu · seed 0</a>' in page.source
+    assert '<li>linear · full-data MH η=0.028 · jax-cpu · seed <a href="#run-1">0</a>' in page.source
     assert f'title="{FULL_MH}">linear · full-data MH η=0.028 · jax-cpu · seed 0</th>' in page.source
-    assert f'<a href="#run-5" title="{PBNN}">' in page.source
+    assert re.search(r'<li>linear · PBNN [^<]*seed [^\n]*<a href="#run-5">', page.source)
 
 
 def test_files_that_the_page_links_to_are_there_but_for_the_summary(out, page):
@@ -256,16 +258,17 @@ def test_the_first_screen_has_the_first_figure_and_the_verdicts_with_surprises_f
     assert source.index('class="origin"') > source.index('id="reproduce"')
 
 
-@pytest.mark.parametrize(("num_held", "is_spelled_out"), [(2, True), (20, False)])
-def test_the_first_screen_says_what_held_where_there_is_room_and_always_what_did_not(
-    tmp_path, num_held, is_spelled_out
-):
-    claims = [*(claim(number) for number in range(1, 1 + num_held)), claim(99, outcome=NOT_REPRODUCED)]
+def test_the_first_screen_says_of_every_claim_what_became_of_it_and_where_it_holds(tmp_path):
+    cases = {"It holds": ("on linear",), "It does not hold": ("on mnist",)}
+    claims = [claim(number) for number in range(1, 21)]
+    claims.append(claim(99, outcome=IN_PART, cases=cases))
     render(study_of([row("full_mh")]), tmp_path, [], claims, NO_BENCHMARKS)
     source = (tmp_path / "report.html").read_text(encoding="utf-8")
-    strip = source[source.index('class="strip"') : source.index('class="tally"')]
-    assert "<li>99. " in strip
-    assert ("<li>1. " in strip) == is_spelled_out
+    screen = source[source.index('class="screen"') : source.index("</section>")]
+    assert all(f'<a href="#claim-{one.id}" title="{one.statement}">{one.id}</a>' in screen for one in claims)
+    assert "Statement 99: <strong>on linear; not on mnist</strong>" in screen
+    # Surprises first, beside the figure; of many claims the others stand below it.
+    assert screen.index("#claim-99") < screen.index('class="tally"') < screen.index("#claim-1")
 
 
 def test_what_a_study_does_not_ask_about_is_folded_and_still_led_to(tmp_path):
@@ -289,6 +292,8 @@ def test_of_a_long_reason_the_numbers_are_folded():
     assert enumerated(listed)[:2] == ["It is 1.2 (a; b) here", "more of it is 1.4 [1.3, 1.5] there"]
     in_part = Verdict(IN_PART, "It holds here.", cases={"It holds": ("here",)}, numbers="1.2")
     assert parted(in_part) == ("", "1.2"), "the cases say it"
+    together = replace(in_part, answers=(("here with M=2", True), ("here with M=5", True), ("there", False)))
+    assert (num_cases(together, HOLDS), num_cases(together, FAILS), num_cases(together, OPEN)) == (2, 1, 0)
 
 
 def test_the_bottom_line_begins_with_the_number_behind_the_title():
@@ -412,7 +417,7 @@ def test_a_study_of_which_nothing_ran_has_a_page_that_says_so(tmp_path):
     text = page.text
     assert "<h1>A made-up study</h1>" in page.source, "without a finding the title is what the study is about"
     assert "Of 2 runs, 0 ended well and 0 of these converged" in text
-    assert "There are no two settings with the same target to compare." in text
+    assert "No winner is named: no two settings have the same target." in text and "Who won" not in text
     assert "commit not on file" in text
 
 

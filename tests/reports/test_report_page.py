@@ -5,10 +5,21 @@ import base64
 import pytest
 
 from reports.figures import SPEED_FIGURES
+from reports.publish import PUBLISHED
 from reports.render import render
 from reports.types import Mark
 from tests.browser import Browser, opened_browser
-from tests.reports.page_checks import DESKTOP, PHONE, assert_page_works, column, heading, headings, pick, shown
+from tests.reports.page_checks import (
+    DESKTOP,
+    PHONE,
+    assert_page_works,
+    column,
+    heading,
+    headings,
+    pick,
+    picture_flaws,
+    shown,
+)
 from tests.reports.studies import EVERY_KIND, benchmarks_in, claim, every_outcome, figure, study_of
 from tests.reports.test_render import hostile_report
 from tests.reports.test_run_page import made_up_run
@@ -41,6 +52,34 @@ def test_a_report_works_in_a_browser(browser, page):
     assert_page_works(browser, page)
     # The first is at the top too.
     assert len(shown(browser, ".picture svg, .picture img")) == 4 + len(SPEED_FIGURES)
+
+
+@pytest.mark.parametrize("study", sorted(path.parent.name for path in PUBLISHED.glob("*/report.html")))
+def test_a_published_report_works_in_a_browser(browser, study):
+    assert_page_works(browser, PUBLISHED / study / "report.html")
+
+
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+@pytest.mark.parametrize(
+    ("spoil", "flaw"),
+    [
+        ("one.setAttribute('x', other.getAttribute('x')); one.setAttribute('y', other.getAttribute('y'))", "overlaps"),
+        ("one.setAttribute('x', -20)", "is cut"),
+        ("one.setAttribute('font-size', '3px')", "pixels high"),
+    ],
+)
+def test_text_of_a_picture_that_cannot_be_read_is_found_on_the_page(browser: Browser, page, width, spoil, flaw):
+    browser.resize(width, 900)
+    browser.open(page)
+    assert picture_flaws(browser) == []
+    texts = """
+        const svg = [...document.querySelectorAll("figure svg")].find((svg) => svg.getBoundingClientRect().width);
+        const [one, other] = [...svg.querySelectorAll("text[x]")].filter((text) => !text.hasAttribute("transform"));
+    """
+    browser.driver.execute_script(texts + spoil)
+    found = picture_flaws(browser)
+    browser.resize(DESKTOP, 900)
+    assert any(flaw in one for one in found), found
 
 
 def test_no_text_of_a_study_runs_as_code(browser, tmp_path):
@@ -156,7 +195,7 @@ def test_a_filter_leaves_the_rows_that_have_all_its_words(browser, page):
         runs.scrollIntoView({ block: "center" });
     """
     browser.driver.execute_script(script)
-    browser.click(f"//*[@id='claim-1']//a[.='{MALA} · seed 2']")
+    browser.click("//*[@id='claim-1']//details[@class='runs']//a[.='2']")
     assert f"{MALA} · seed 2" in column(browser, "runs", 0)
 
 
@@ -179,7 +218,6 @@ def test_a_run_has_a_page_that_works_and_leads_back_to_its_row(browser: Browser,
     links = "return [...document.querySelectorAll('a.run-page')].map((link) => [link.textContent, link.href])"
     ((run, address),) = browser.driver.execute_script(links)
     assert run == f"{MALA} · seed 2"
-    browser.console_errors(), browser.requests()
     assert_page_works(browser, page.parent / "pages" / address.rpartition("/")[2])
     # Four charts, each with lines in it.
     drawn = "return [...document.querySelectorAll('figure svg')].map((svg) => svg.querySelectorAll('polyline').length)"

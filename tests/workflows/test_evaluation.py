@@ -11,10 +11,11 @@ from implementations.methods import METHODS
 from implementations.tasks import prepare
 from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import Problem, network_outputs
+from metrics.predictive import predictive
 from records.columns import COLUMNS
 from records.reference import reference
 from tests.implementations.networks import tiny_network_problem
-from workflows.evaluation import evaluate
+from workflows.evaluation import evaluate, predictive_of
 
 #: Of the numbers below, with 4,000 independent draws.
 NUM_DRAWS = 1000
@@ -46,6 +47,24 @@ def exact_draws(linear) -> np.ndarray:
     generator = np.random.default_rng(1)
     draws = generator.multivariate_normal(posterior.mean, posterior.covariance, (CHAINS, NUM_DRAWS))
     return draws.astype(np.float32)
+
+
+@pytest.mark.parametrize("task", ["digits", "logistic", "linear"])
+def test_predictions_of_one_layer_in_one_product_are_those_of_its_network_draw_by_draw(task):
+    problem = prepare(task, 0, progress=False)
+    random = np.random.default_rng(0)
+    draws = (problem.map + 0.1 * random.standard_normal((2, 7, problem.num_parameters))).astype(np.float32)
+    found = predictive_of(problem, draws, problem.test_features, problem.test_targets)
+    expected = predictive(
+        lambda parameters: network_outputs(parameters, problem.test_features.astype(np.float64), problem.layers),
+        draws.astype(np.float64),
+        problem.test_targets,
+        problem.likelihood,
+        problem.noise_sd,
+    )
+    for name in ("mean", "sd", "log_density", "probe_trace", "log_likelihood_trace", "chain_means"):
+        ours, theirs = (getattr(each, name) for each in (found, expected))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_draws_from_the_posterior_itself_show_no_bias_and_their_own_predictions(linear, exact_draws):

@@ -372,8 +372,8 @@ MISTAKES = {
         "task: linear",
         "task: digits\n    num_points: 50",
         [
-            "tasks[0].num_points: num_points = 50: 'digits' has the 1200 it has; others: linear, regression, "
-            "mnist, logistic, counts, density"
+            "tasks[0].num_points: num_points = 50: 'digits' always has 1200; tasks that can have others: linear, "
+            "regression, mnist, logistic, counts, density"
         ],
     ),
     "training of what is not trained": (
@@ -385,8 +385,8 @@ MISTAKES = {
         "task: linear",
         "task: digits\n    fresh_points: 5000",
         [
-            "tasks[0].fresh_points: fresh_points = 5000: no law is known for the data of 'digits'; others: linear, "
-            "regression, density"
+            "tasks[0].fresh_points: fresh_points = 5000: no distribution is known for the data of 'digits'; "
+            "tasks that have one: linear, regression, density"
         ],
     ),
     "too few points": (

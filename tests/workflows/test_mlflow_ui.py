@@ -69,7 +69,7 @@ def test_a_server_that_was_down_gets_the_study_with_the_next_call_and_its_pages_
     # Elsewhere it is tracked as well.
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     code, output = work.run()
-    assert "MLflow: tracked in sqlite:///results/mlflow.db; look with: make ui" in output
+    assert "MLflow: tracked in sqlite:///results/mlflow.db; see it with: make ui, or pbnn-bench ui" in output
     assert sorted(path.name for path in (work.folder / "results").iterdir() if "mlflow" in path.name) == [
         "mlflow-artifacts",
         "mlflow.db",

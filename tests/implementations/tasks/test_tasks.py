@@ -93,7 +93,7 @@ def test_fresh_points_are_of_the_same_law_and_leave_the_rest_alone() -> None:
     assert not np.isin(usual.features[:, 1], fresh.features[:, 1]).any()
     np.testing.assert_array_equal(usual.test_features, fresh.test_features)
     np.testing.assert_allclose(fresh.map, [0.3, 0.8], atol=3 * 0.5 / np.sqrt(100_000 / 3))
-    with pytest.raises(SettingError, match="no law is known for the data of 'digits'"):
+    with pytest.raises(SettingError, match="no distribution is known for the data of 'digits'"):
         prepare("digits", 0, fresh_points=100)
 
 
