@@ -7,7 +7,15 @@ from typing import NamedTuple
 
 from implementations.infrastructure.files import Damaged
 from metrics.seeds import Estimate, paired_difference, with_shared_error
-from records.display import format_estimate, format_name, format_number, format_value, method_name, task_name
+from records.display import (
+    format_estimate,
+    format_given,
+    format_name,
+    format_number,
+    format_value,
+    method_name,
+    task_name,
+)
 from records.setting import Setting
 from records.study import StudyResults
 from reports.calibrate import batch_settings, choose
@@ -54,7 +62,7 @@ def _is_lower(one: Setting, full: Setting, column: str, name: str) -> Question:
 
 def _n(setting: Setting) -> str:
     """``n=5``; of a method whose target's weight is not its batch size, that weight."""
-    return f"n={setting['target_weight']:g}"
+    return f"n={format_given(setting['target_weight'])}"
 
 
 def _scores(found: Sequence[Setting], full: Setting) -> list[Evidence]:
@@ -167,12 +175,12 @@ def _share_of_different(study: StudyResults, ours: Setting, theirs: Setting) -> 
 def _beside_the_papers(paper: float, on_test: Estimate, share: float) -> str:
     """The paper's difference is of one network on one test set: is it such as pairs of that kind show here?"""
     if on_test.mean is None or on_test.error is None:
-        return f"The paper's own difference is {format_number(paper)}."
+        return f"The paper's own difference is {format_given(paper)}."
     of_networks = on_test.error * math.sqrt(on_test.num_seeds)
     spread = 2 * math.hypot(of_networks, 100 * math.sqrt(share / NUM_TEST))
     low, high = on_test.mean - spread, on_test.mean + spread
     return (
-        f"The paper's own difference of {format_number(paper)}, of one network on one test set, lies "
+        f"The paper's own difference of {format_given(paper)}, of one network on one test set, lies "
         f"{'inside' if low <= paper <= high else 'outside'} what nineteen in twenty such pairs show here, "
         f"{format_number(low, 2)} to {format_number(high, 2)}."
     )

@@ -173,7 +173,7 @@ def _n_beats_temperature(study: StudyResults) -> Verdict:
     pairs = [(one, scaled_of(study, one)) for one in judged]
     nll = [
         Evidence(
-            f"NLL at n={one.chosen['target_weight']:g} minus temperature scaling, {network_text(one.full)}",
+            f"NLL at n={format_given(one.chosen['target_weight'])} minus temperature scaling, {network_text(one.full)}",
             one.chosen.difference(scaled, "nll"),
         )
         for one, scaled in pairs
@@ -195,7 +195,7 @@ def _n_beats_temperature(study: StudyResults) -> Verdict:
             Evidence(f"ECE of {name}, {network_text(network.full)}", one.estimate("ece"))
             for network, scaled in pairs
             for one, name in (
-                (network.chosen, f"n={network.chosen['target_weight']:g}"),
+                (network.chosen, f"n={format_given(network.chosen['target_weight'])}"),
                 (scaled, "temperature scaling"),
             )
         ],

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 
-from records.display import format_value
+from records.display import format_given, format_value
 from records.setting import Setting
 from records.study import StudyResults
 from reports.claims.calibration import Network, network_of
@@ -103,8 +103,10 @@ def _sentence(network: Network) -> str:
     points = ", ".join(
         f"{format_value(one, 'confidence_gap')} and {format_value(one, 'nll')} at {name}"
         for one, name in (
-            *((one, f"n={one['target_weight']:g}") for one in network.candidates),
+            *((one, f"n={format_given(one['target_weight'])}") for one in network.candidates),
             (network.full, "all data"),
         )
     )
-    return f"{network_text(network.full)}: gap and NLL {points}; chosen n={network.chosen['target_weight']:g}."
+    return (
+        f"{network_text(network.full)}: gap and NLL {points}; chosen n={format_given(network.chosen['target_weight'])}."
+    )

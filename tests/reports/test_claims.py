@@ -424,8 +424,8 @@ PARTLY: list[tuple[int, Row, Row, str, str]] = [
     (10, REGRESSION, {"sd_ratio": 1.01}, "fresh points", "within a data set"),
     (11, {"method": "pbnn", "num_points": 100_000}, {"step_by_turns_us": 50.0}, "in evaluations", "in proc"),
     (11, {"method": "pbnn", "num_points": 100_000}, {"likelihood_evaluations": 80_000_000}, "time", "in evalua"),
-    (13, {"variant": OVERFITTED, "weight": "100"}, {"ece": 0.14}, "n=1000", "for the ECE at n=100"),
-    (13, CURED, {"nll": 0.4}, "for the ECE at n=1000", "for the NLL at n=1000"),
+    (13, {"variant": OVERFITTED, "weight": "100"}, {"ece": 0.14}, "n=1,000", "for the ECE at n=100"),
+    (13, CURED, {"nll": 0.4}, "for the ECE at n=1,000", "for the NLL at n=1,000"),
     (14, LINEAR | {"num_batches": 2, "batch_size": 2}, {"audit_spread_noise": 1.4}, "M=10", "M=2"),
     (19, LARGE_STEP, {"audit_exact_acceptance": 0.2}, "η=1e−5", "η=0.0001"),
 ]
@@ -706,7 +706,7 @@ def test_the_sampling_of_held_out_images_is_part_of_the_interval():
 def test_the_papers_own_difference_is_shown_against_ours():
     """It is of one network on one test set, where a hundredth of the images told apart leaves 0.1 points of error."""
     reason = judged(world(), 7).reason
-    assert "The paper's own difference of −0.400, of one network on one test set, lies inside" in reason
+    assert "The paper's own difference of −0.4, of one network on one test set, lies inside" in reason
     assert "lies outside" in judged(changed(MNIST, accuracy=0.938, validation_accuracy=0.938), 7).reason
 
 

@@ -194,7 +194,7 @@ def test_the_figure_has_two_panels_for_each_training_and_says_which_premise_is_m
     ]
     assert len(drawing.caption.split()) <= 40
     assert drawing.title.startswith("Networks trained to overfit are overconfident")
-    assert any("chosen n=1000" in line for line in drawing.numbers)
+    assert any("chosen n=1,000" in line for line in drawing.numbers)
     assert any("chosen n=100." in line for line in drawing.numbers)
     with theme():
         assert draw_cure(usual(overfitted=network((-0.13, -0.02, 0.0), (0.3, 0.3, 0.3)))).title == ""
