@@ -143,6 +143,8 @@ class Claim:
     judge: Callable[[StudyResults], Verdict]
     #: Its entry in the file of rules, with margins and number of seeds; None for a rule that is not on file.
     registered: "Rule | None" = None
+    #: The claim in a few words, for the first screen; the whole statement where there are none.
+    short: str = ""
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,7 @@ def _penalty_removes_the_bias(study: StudyResults) -> Verdict:
 BIAS = (
     Claim(
         id=1,
+        short="Without the penalty, mini-batches give the wrong distribution",
         statement="A chain that takes a mini-batch's loss difference for the full one samples the wrong distribution.",
         place='Section "Biased Posterior Sampling Because Of Mini-Batches"; Fig. 1 (figure: penalty_linear_regression)',
         rule=RULES[1].text,
@@ -148,6 +149,7 @@ BIAS = (
     ),
     Claim(
         id=2,
+        short="The penalty removes the bias of mini-batches",
         statement="A penalty of half the loss difference's variance removes this bias at the same mini-batch size.",
         place='Section "Noise Penalty Theory", equation: random walk penalty acceptance; Fig. 1; Algorithm 1',
         rule=RULES[2].text,

@@ -357,6 +357,7 @@ def network_of(study: StudyResults, variant: str) -> Network:
 CALIBRATION = (
     Claim(
         id=6,
+        short="Small mini-batches calibrate an overconfident regression",
         statement="Where the posterior of all data is overconfident, smaller mini-batches calibrate it (regression).",
         place='Section "Prediction Calibration Using The Mini-Batch Size n"; Figs 2 and 3a',
         rule=RULES[6].text,
@@ -365,6 +366,7 @@ CALIBRATION = (
     ),
     Claim(
         id=7,
+        short="On MNIST PBNN is nearly as accurate as full data",
         statement="On MNIST the penalty network (n = 100, M = 10) is nearly as accurate as one on all data.",
         place="Caption of Fig. 3 (figure: reliability diagrams): 93.2 % and 93.6 %",
         rule=RULES[7].text,
@@ -373,6 +375,7 @@ CALIBRATION = (
     ),
     Claim(
         id=8,
+        short="On MNIST PBNN is better calibrated than full data",
         statement="On MNIST the penalty network (n = 100, M = 10) is less overconfident than one on all data, and so "
         "better calibrated.",
         place='Fig. 3b; Section "Prediction Calibration Using The Mini-Batch Size n"; Abstract',
@@ -382,6 +385,7 @@ CALIBRATION = (
     ),
     Claim(
         id=13,
+        short="A smaller n calibrates an overconfident network on MNIST",
         statement="Where a network on MNIST is overconfident, a smaller n, as the weight of its data, calibrates it.",
         place='Fig. 3b; Section "Prediction Calibration Using The Mini-Batch Size n"; Abstract',
         rule=RULES[13].text,

@@ -114,6 +114,7 @@ def _full_data(study: StudyResults) -> list[Evidence]:
 COST = (
     Claim(
         id=11,
+        short="The cost of a step does not grow with the data",
         statement="A step of the penalty method reads n M points, so its cost does not grow with the data.",
         place='Abstract; Introduction; Section "Penalty Bayesian Neural Network Posterior Sampling Algorithm"',
         rule=RULES[11].text,

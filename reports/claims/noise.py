@@ -353,6 +353,7 @@ def _where(setting: Setting) -> str:
 NOISE = (
     Claim(
         id=3,
+        short="Larger mini-batches: less noise, more moves accepted",
         statement="Larger mini-batches make the loss difference less noisy, and so more moves are accepted.",
         place='Section "Noise Penalty Theory", below equation: noisy averaged A',
         rule=RULES[3].text,
@@ -361,6 +362,7 @@ NOISE = (
     ),
     Claim(
         id=4,
+        short="More mini-batches: less variance",
         statement="The variance of the averaged loss difference falls as it is averaged over more mini-batches.",
         place='Section "Large Number Of Mini-Batches M Scenario", equation: empirical average over the loss difference',
         rule=RULES[4].text,
@@ -369,6 +371,7 @@ NOISE = (
     ),
     Claim(
         id=5,
+        short="The penalty costs acceptance",
         statement="The penalty is paid for in acceptance, the more the larger the variance of the loss difference.",
         place='Section "Noise Penalty Theory", below equation: random walk penalty acceptance; Conclusion',
         rule=RULES[5].text,
@@ -377,6 +380,7 @@ NOISE = (
     ),
     Claim(
         id=12,
+        short="The noise becomes normal as mini-batches are added",
         statement="The averaged loss difference becomes normally distributed as the number of mini-batches grows.",
         place='Section "Large Number Of Mini-Batches M Scenario", equation: empirical average over the loss difference',
         rule=RULES[12].text,
@@ -385,6 +389,7 @@ NOISE = (
     ),
     Claim(
         id=14,
+        short="The variance of the noise differs from move to move",
         statement="The variance of the loss difference varies more from move to move than its estimate is uncertain.",
         place='Section "Large Number Of Mini-Batches M Scenario", below equation: chi-squared',
         rule=RULES[14].text,
@@ -393,6 +398,7 @@ NOISE = (
     ),
     Claim(
         id=16,
+        short="Ceperley and Dewing's correction helps with few mini-batches",
         statement="Ceperley and Dewing's correction of the penalty, which the paper cites and does not explore, "
         "accounts for a variance that is estimated from few mini-batches.",
         place='Section "Noise Penalty Theory", last paragraph, and Section "Large Number Of Mini-Batches M Scenario", '

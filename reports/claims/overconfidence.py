@@ -206,21 +206,37 @@ def _n_beats_temperature(study: StudyResults) -> Verdict:
 OVERCONFIDENCE = (
     *(claim for claim in CALIBRATION if claim.id == 13),
     *(
-        Claim(id=number, statement=statement, place="", rule=RULES[number].text, judge=judge, registered=RULES[number])
-        for number, statement, judge in (
+        Claim(
+            id=number,
+            short=short,
+            statement=statement,
+            place="",
+            rule=RULES[number].text,
+            judge=judge,
+            registered=RULES[number],
+        )
+        for number, short, statement, judge in (
             (
                 51,
+                "Networks trained to overfit are overconfident",
                 "Given all data, a network that was trained to overfit is overconfident, whatever the prior.",
                 _overfitted_is_overconfident,
             ),
             (
                 52,
+                "Networks trained as their task asks are not overconfident",
                 "Given all data, a network as its task trains it is not overconfident, whatever the prior.",
                 _well_trained_is_not,
             ),
-            (53, "At the same n, a network is the more confident the wider its prior.", _prior_decides),
+            (
+                53,
+                "The wider the prior, the more confident the network",
+                "At the same n, a network is the more confident the wider its prior.",
+                _prior_decides,
+            ),
             (
                 54,
+                "The n chosen on validation beats temperature scaling",
                 "Where a network is overconfident, the n chosen on validation images predicts better than temperature "
                 "scaling.",
                 _n_beats_temperature,

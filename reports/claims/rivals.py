@@ -105,11 +105,25 @@ def _mini_batches_pay(study: StudyResults) -> Verdict:
 
 
 RIVALS = tuple(
-    Claim(id=number, statement=statement, place="", rule=RULES[number].text, judge=judge, registered=RULES[number])
-    for number, statement, judge in (
-        (41, "Methods that are exact on paper are exact here, wherever their chains have converged.", _exact_is_exact),
+    Claim(
+        id=number,
+        short=short,
+        statement=statement,
+        place="",
+        rule=RULES[number].text,
+        judge=judge,
+        registered=RULES[number],
+    )
+    for number, short, statement, judge in (
+        (
+            41,
+            "Methods that are exact on paper are exact here",
+            "Methods that are exact on paper are exact here, wherever their chains have converged.",
+            _exact_is_exact,
+        ),
         (
             42,
+            "With a small bias, mini-batches beat full data per evaluation",
             "With the bias within the bound, mini-batches give more effective draws per evaluation than all data.",
             _mini_batches_pay,
         ),

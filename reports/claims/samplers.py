@@ -210,6 +210,7 @@ def _corrected_sgld_stands_still(study: StudyResults) -> Verdict:
 SAMPLERS = (
     Claim(
         id=15,
+        short="A Langevin proposal mixes faster than a random walk",
         statement="A Langevin proposal mixes faster than a random walk under the penalty.",
         place='Section "Penalized Langevin Dynamics", equation: PBNN MH acceptance',
         rule=RULES[15].text,
@@ -218,6 +219,7 @@ SAMPLERS = (
     ),
     Claim(
         id=17,
+        short="PBNN samples the posterior of a Laplace prior",
         statement="The penalty method samples the posterior of a Laplace prior as well.",
         place='Section "Background": Gaussian and Laplace priors',
         rule=RULES[17].text,
@@ -226,6 +228,7 @@ SAMPLERS = (
     ),
     Claim(
         id=18,
+        short="A step that decays brings SGLD nearer to its target",
         statement="SGLD needs a step that vanishes: one that decays brings it nearer to its target.",
         place='Appendix "SGLD, Safe Bayes and PBNN"; Section "Unadjusted Langevin Algorithm"',
         rule=RULES[18].text,
@@ -234,6 +237,7 @@ SAMPLERS = (
     ),
     Claim(
         id=19,
+        short="A Metropolis test rejects nearly all of SGLD's moves",
         statement="A Metropolis test does not save SGLD (cited by the paper): the acceptance of its moves vanishes.",
         place='Section "Related Work", paragraph "Noisy Posterior Sampling Bias", which cites it; tested here with '
         "single steps and one mini-batch both ways",
@@ -243,6 +247,7 @@ SAMPLERS = (
     ),
     Claim(
         id=20,
+        short="PBNN samples a network whose layers are all stochastic",
         statement="The penalty method samples the posterior of a network all of whose layers are stochastic.",
         place='Fig. 2; Section "Prediction Calibration Using The Mini-Batch Size n", where only the networks of Fig. 3 '
         "are said to be partly stochastic",

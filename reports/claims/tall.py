@@ -194,22 +194,43 @@ def _chain_is_needed(study: StudyResults) -> Verdict:
 
 
 TALL = tuple(
-    Claim(id=number, statement=statement, place="", rule=RULES[number].text, judge=judge, registered=RULES[number])
-    for number, statement, judge in (
+    Claim(
+        id=number,
+        short=short,
+        statement=statement,
+        place="",
+        rule=RULES[number].text,
+        judge=judge,
+        registered=RULES[number],
+    )
+    for number, short, statement, judge in (
         (
             21,
+            "With control variates the cost of a draw does not grow with N",
             "With control variates an effective draw of the posterior takes as many evaluations at any N.",
             _draws_do_not_grow,
         ),
-        (22, "The processor time of such a step hardly grows with N either.", _steps_do_not_grow),
-        (23, "What such chains sample is the posterior of all data.", _is_the_posterior),
+        (
+            22,
+            "The processor time of such a step hardly grows with N",
+            "The processor time of such a step hardly grows with N either.",
+            _steps_do_not_grow,
+        ),
+        (
+            23,
+            "Chains with control variates sample the posterior of all data",
+            "What such chains sample is the posterior of all data.",
+            _is_the_posterior,
+        ),
         (
             24,
+            "Such chains beat full data 20 times on mnist, 500 on flights",
             "They are twenty times as fast as the best full-data sampler on mnist, and five hundred on flights.",
             _is_faster,
         ),
         (
             25,
+            "Digits and mnist need a chain, flights do not",
             "A chain is needed on digits and mnist; on flights the Gaussian at the mode is enough.",
             _chain_is_needed,
         ),

@@ -319,6 +319,7 @@ def _paper_step(study: StudyResults) -> list[Setting]:
 TARGETS = (
     Claim(
         id=9,
+        short="SGLD's answer depends on its step size, PBNN's does not",
         statement="What SGLD samples depends on its step size; what the penalty method samples does not.",
         place='Appendix "SGLD, Safe Bayes and PBNN"; Fig. 4 (figure: SGLD)',
         rule=RULES[9].text,
@@ -327,6 +328,7 @@ TARGETS = (
     ),
     Claim(
         id=10,
+        short="Tempering gives another answer than PBNN",
         statement="Tempering to weight n gives another answer than the penalty method with mini-batches of n.",
         place='Appendix "SGLD, Safe Bayes and PBNN", Fig. 4; Section "Expected Posterior Sampling Using Mini-Batches"',
         rule=RULES[10].text,
