@@ -26,6 +26,7 @@ def _is_as_wide(study: StudyResults) -> Verdict:
 
 CLAIM = Claim(
     id=101,
+    short="Penalised MALA samples its target",
     statement="Penalised MALA samples the tempered posterior of the regression.",
     place="PBNN MH acceptance",
     rule=f"The predictive sd of every setting of pbnn_mala lies within {SAME_WIDTH} of the exact one.",
