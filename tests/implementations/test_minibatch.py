@@ -181,7 +181,7 @@ def largest_array(base, num_points, method):
                 if hasattr(inner, "eqns"):
                     look(inner)
 
-    look(jax.make_jaxpr(sampler.loop._chunk)(sampler.points, sampler.values, carry, np.int32(1)).jaxpr)
+    look(jax.make_jaxpr(sampler.loop._chunk)(sampler.points, sampler.values, carry, np.int32(1), np.int32(1)).jaxpr)
     return max(sizes)
 
 

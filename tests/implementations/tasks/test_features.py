@@ -172,7 +172,7 @@ def test_a_study_takes_tasks_from_files_beside_it(own, tmp_path):
     [
         ("own.py:TASK", "gone.py:TASK", r"tasks\[0\].task: no file .*gone.py"),
         ("own.py:TASK", "own.py:TSK", r"tasks\[0\].task: .*no Task 'TSK'; did you mean 'TASK'\?"),
-        ("prior_scale: 2", "num_points: 7", r"tasks\[0\].num_points: num_points = 7: .*has the 1200 it has"),
+        ("prior_scale: 2", "num_points: 7", r"tasks\[0\].num_points: num_points = 7: .*always has 1200"),
         ("prior_scale: 2", "stochastic: all", r"tasks\[0\].stochastic: 'own_digits' has one layer"),
     ],
 )

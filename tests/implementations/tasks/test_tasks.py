@@ -100,7 +100,7 @@ def test_fresh_points_are_of_the_same_law_and_leave_the_rest_alone() -> None:
 def test_a_network_can_be_trained_for_longer() -> None:
     training = find_task("mnist", 10_000, num_epochs=60).training
     assert training is not None and training.num_epochs == 60
-    with pytest.raises(SettingError, match="'mnist' has 55000 training images"):
+    with pytest.raises(SettingError, match="'mnist' has only 55000 training images"):
         find_task("mnist", 60_000)
 
 
