@@ -24,8 +24,12 @@ def where(verdict: Verdict) -> str:
     holds, fails, *_ = verdict.cases.values()
     answers = [answer for _, answer in verdict.answers]
     plain = [list(dict.fromkeys(TWICE.sub(r"\1", DETAIL.sub("", name)) for name in names)) for names in (holds, fails)]
-    # Details tell cases apart where nothing else does.
-    told = plain if not set(plain[0]) & set(plain[1]) else [holds, fails]
+    told = plain
+    # Details tell cases apart where nothing else does; many of them are for the verdict itself.
+    if set(plain[0]) & set(plain[1]):
+        if max(len(holds), len(fails)) > MOST_CASES:
+            return f"in {answers.count(True)} of {len(answers)} cases"
+        told = [holds, fails]
     words = [_named(told[0], answers.count(True)), f"not {_named(told[1], answers.count(False))}"]
     if amount := answers.count(None):
         words.append(f"{amount} case{'' if amount == 1 else 's'} too close to call")

@@ -40,6 +40,7 @@ def test_every_claim_of_the_suite_has_a_short_name_of_its_own():
         # Without the details a case would hold and not hold.
         (("on linear (N = 1,000)",), ("on linear (N = 10)",), 0, "on linear (N = 1,000); not on linear (N = 10)"),
         (tuple(f"with M={number}" for number in range(4)), ("with M=9",), 0, "in 4 cases; not with M=9"),
+        (tuple(f"on linear (N = {number})" for number in range(4)), ("on linear (N = 9)",), 0, "in 4 of 5 cases"),
     ],
 )
 def test_where_a_claim_holds_is_said_in_a_line(holds, fails, num_open, text):
