@@ -24,7 +24,7 @@ def where(verdict: Verdict) -> str:
     holds, fails, *_ = verdict.cases.values()
     answers = [answer for _, answer in verdict.answers]
     plain = [list(dict.fromkeys(TWICE.sub(r"\1", DETAIL.sub("", name)) for name in names)) for names in (holds, fails)]
-    told = plain
+    told: list[Sequence[str]] = [*plain]
     # Details tell cases apart where nothing else does; many of them are for the verdict itself.
     if set(plain[0]) & set(plain[1]):
         if max(len(holds), len(fails)) > MOST_CASES:
