@@ -17,8 +17,8 @@ ElementTree.register_namespace("xlink", XLINK)
 BLACK = "#000000"
 #: Numbers of a drawing; a tenth of one of its points is less than a reader sees.
 NUMBER = re.compile(r"-?\d+\.\d+")
-#: A line to each of several points is said once.
-SAME_COMMAND = re.compile(r"(?<=\d) L (?=-?\d)")
+#: Lines from point to point, in which a letter is said once. Not after a curve: its letter would take the points for its own.
+LINES = re.compile(r"[ML](?: -?[\d.]+){2}(?: L(?: -?[\d.]+){2})+")
 #: Shades of a picture of points, all of one colour.
 NUM_SHADES = 16
 
@@ -123,7 +123,7 @@ def _unwrap(element: ElementTree.Element) -> None:
 def _shortened(value: str) -> str:
     """Coordinates of a path or a shape in fewer letters."""
     rounded = NUMBER.sub(lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), value)
-    return SAME_COMMAND.sub(" ", " ".join(rounded.split()))
+    return LINES.sub(lambda found: found[0][0] + found[0][1:].replace(" L", ""), " ".join(rounded.split()))
 
 
 def _in_shades(address: str) -> str:

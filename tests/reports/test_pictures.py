@@ -248,6 +248,22 @@ def test_a_drawing_on_the_page_is_shorter_and_looks_the_same():
     assert np.abs(shades[0] - shades[1]).mean() < 2, "of 255"
 
 
+def test_lines_after_a_curve_keep_their_letter():
+    """Without it the points would be the next curve's, and a browser would leave the rest of the shape out."""
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([0, 1, 2], [0, 1, 0], "o-", label="round marks")
+    axes.legend(loc="upper left", fancybox=True)
+    drawn = inline_svg(picture(figure, "svg"), "a", {}, {})
+    paths = re.findall(r' d="([^"]*)"', drawn)
+    assert any(re.search("[CQ].*L", path) for path in paths), "the frame of the legend has round corners"
+    for path in paths:
+        for letter, numbers in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
+            size = {"M": 2, "L": 2, "Q": 4, "C": 6, "z": 0}[letter]
+            given = len(numbers.split())
+            assert given == 0 if size == 0 else given and given % size == 0, path
+
+
 def _image(svg: str) -> np.ndarray:
     """The picture in a drawing on white."""
     (content,) = re.findall(r"base64,([^\"]*)", svg)
