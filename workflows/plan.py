@@ -1,7 +1,7 @@
 """Before a study runs: how many runs there are to make, about how long they take, what is downloaded, and the disk."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from records.layout import run_folder
@@ -28,8 +28,8 @@ def plan_lines(study: Study, results: Path, num_cores: int | None = None) -> lis
     lines.append(f"time: {in_words(seconds / cores)} on {cores} cores{more}, give or take a factor of three")
     # A device that is not there makes no draws, but who knows before.
     lines.append(f"disk: about {_size(sum(map(draw_bytes, waiting)))} of draws in {results}")
-    tasks = sorted({run.variant.name for run in waiting if run.variant.definition.fetch})
-    lines.append(f"downloads: {_downloads(tasks)}")
+    sizes = {run.variant.name: run.variant.definition.fetched_bytes for run in waiting if run.variant.definition.fetch}
+    lines.append(f"downloads: {_downloads(sizes)}")
     return lines
 
 
@@ -39,7 +39,8 @@ def draw_bytes(run: Run) -> int:
     return settings.chains * (settings.num_steps // settings.thin) * run.variant.size.num_parameters * NUMBER
 
 
-def _downloads(tasks: Sequence[str]) -> str:
+def _downloads(sizes: Mapping[str, int]) -> str:
+    tasks = [f"{name} ({_size(size)})" if size else name for name, size in sorted(sizes.items())]
     return f"the data of {', '.join(tasks)}, unless they are in data/ already" if tasks else "none"
 
 

@@ -75,4 +75,5 @@ TASK = Task(
     likelihood="bernoulli",
     load=load,
     fetch=fetch,
+    fetched_bytes=410_000,
 )

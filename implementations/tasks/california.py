@@ -45,5 +45,6 @@ TASK = Task(
     noise_sd=NOISE_SD,
     load=load,
     fetch=fetch,
+    fetched_bytes=670_000,
     training=Training(weight_sd=8**-0.5, bias_sd=0.5, learning_rate=5e-3, num_epochs=30, batch_size=100),
 )

@@ -53,5 +53,6 @@ TASK = Task(
     noise_sd=NOISE_SD,
     load=load,
     fetch=fetch,
+    fetched_bytes=2_800_000,
     training=Training(weight_sd=6**-0.5, bias_sd=0.5, learning_rate=5e-3, num_epochs=10, batch_size=100),
 )

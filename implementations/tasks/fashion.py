@@ -63,5 +63,6 @@ TASK = Task(
     likelihood="categorical",
     load=load,
     fetch=fetch,
+    fetched_bytes=155_000_000,
     training=Training(weight_sd=1 / 28, bias_sd=0.0, learning_rate=1e-3, num_epochs=2, batch_size=100),
 )

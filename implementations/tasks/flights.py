@@ -142,4 +142,5 @@ TASK = Task(
     likelihood="bernoulli",
     load=load,
     fetch=fetch,
+    fetched_bytes=13_500_000,
 )

