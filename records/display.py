@@ -16,12 +16,12 @@ WEIGHTS = {"data": "N", "batch": "n"}
 VARIANCES = {
     "oracle": "σ² known",
     "points": "σ² from points",
-    "points_infinite": "σ² from points, N infinite",
+    "points_infinite": "σ² from points, infinite population",
     "single": "σ² for one batch",
-    "single_finite": "σ² for one batch, N finite",
+    "single_finite": "σ² for one batch, finite population",
     "literal": "σ² to the letter",
     "batches": "σ² from batches",
-    "batches_finite": "σ² from batches, N finite",
+    "batches_finite": "σ² from batches, finite population",
 }
 PRECONDITIONERS = {"none": "C=I", "diagonal": "C diagonal", "full": "C full"}
 #: Settings that a name leaves out as long as no other setting has the same name.
