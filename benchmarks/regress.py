@@ -10,7 +10,7 @@ Three tiers, each against its file in results/baselines, and an exit code for ea
                 them a value may be off its baseline, or the exact answer where the method is exact, follows from a
                 rate of false alarms: of a thousand changes that only draw other random numbers, one is stopped.
 4  timing       ratios of work timed by turns in one process, so that they carry over between machines of a kind; one
-                baseline a processor model, and for another model the most lenient of them. The threshold follows
+                baseline per processor model, and for another model the most lenient of them. The threshold follows
                 from repeated runs of unchanged code: one further run in a hundred exceeds it, and what does is
                 measured again before it counts.
 5  nothing was measured, or a baseline is missing or broken, or the command makes no sense

@@ -46,7 +46,7 @@ def main(argv: Sequence[str], program: str) -> int:
     parser = argparse.ArgumentParser(
         prog=program,
         description="Print a script with which a shell completes commands, options and names.",
-        epilog=f'For this shell alone: eval "$({program} bash)". Renew it when the suite has new methods or tasks.',
+        epilog=f'For this shell only: eval "$({program} bash)". Run it again when the suite has new methods or tasks.',
     )
     parser.add_argument("shell", help=" or ".join(FIRST_LINES))
     shell = parser.parse_args(argv).shell

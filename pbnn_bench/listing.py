@@ -59,7 +59,7 @@ def _indented(pairs: Iterable[Pair], width: int) -> list[str]:
 
 def info(argv: Sequence[str], program: str) -> int:
     parser = argparse.ArgumentParser(prog=program, description="Describe a method, a task or a study.")
-    parser.add_argument("name", metavar="NAME", help="as `list` has it, or path/to/file.py:CARD, my_task.py:TASK")
+    parser.add_argument("name", metavar="NAME", help="a name from `list`, or path/to/file.py:CARD, my_task.py:TASK")
     print("\n".join(_about(parser.parse_args(argv).name)))
     return 0
 

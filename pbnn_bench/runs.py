@@ -70,7 +70,7 @@ def _problem_of(folder: Path, record: dict[str, Any]) -> Path:
 def compare(argv: Sequence[str], program: str) -> int:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Two finished runs side by side. Of two studies: verdicts that changed, and numbers that moved "
+        description="Compare two finished runs. For two studies: verdicts that changed, and numbers that moved "
         "by more than their error.",
     )
     for name in ("A", "B"):
@@ -128,7 +128,7 @@ def _text(value: Any) -> str:
 
 def plot(argv: Sequence[str], program: str) -> int:
     parser = argparse.ArgumentParser(
-        prog=program, description="Draw the reliability diagram of a finished run; of a density, itself."
+        prog=program, description="Draw the reliability diagram of a finished run; for a density, the density."
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="a folder with a run.json")
     parser.add_argument(

@@ -31,7 +31,7 @@ def find_study(name: str) -> Path:
 def run(argv: Sequence[str], program: str) -> int:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Run a study with Snakemake in the current folder. What is there already is not made again.",
+        description="Run a study with Snakemake in the current folder. Finished results are kept.",
         epilog="Other arguments are passed to Snakemake, as in: pbnn-bench run smoke --keep-going",
     )
     parser.add_argument("study", metavar="STUDY", help="a study's name (`list studies`), or a file of your own")

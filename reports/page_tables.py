@@ -232,7 +232,7 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
         rows.append([*start, winner, estimate_cell(row, "value"), bias, lead, *entrants])
     return Table(
         "winners",
-        "Most effective draws for their cost, among those that are right",
+        "Most effective draws for their cost, among settings with a small bias",
         ["task and target", "ESS per", "winner", "ESS", "bias (mean, sd)", "lead", "entrants", "not run"],
         rows,
         meanings={
@@ -281,7 +281,7 @@ def budget_table(seconds: Mapping[str, float]) -> Table:
         [Cell(kind), _number_cell(used), _number_cell(100 * used / total), Cell(WORK.get(kind, ""))]
         for kind, used in seconds.items()
     ]
-    rows.append([Cell("all"), _number_cell(total), _number_cell(100.0), Cell("over all calls, but for this page")])
+    rows.append([Cell("all"), _number_cell(total), _number_cell(100.0), Cell("all calls, without rendering this page")])
     headings = ["work", "processor seconds", "%", "what it is"]
     return Table("budget", "Where the processor time of this study went", headings, rows)
 
@@ -322,7 +322,7 @@ def runs_table(study: StudyResults, anchors: Sequence[str], pages: Collection[st
         ["run", "status", *RUN_COLUMNS.values()],
         rows,
         meanings={
-            "run": "pointed at, a run shows its folder",
+            "run": "point at a run to see its folder",
             **{heading: COLUMNS[name].meaning for name, heading in RUN_COLUMNS.items()},
         },
         anchors=anchors,
@@ -352,7 +352,7 @@ def benchmarks_table(name: str, caption: str, rows: Sequence[Row]) -> Table:
         [list(row.values()) for row in cells],
         meanings={
             "µs": "median processor time for a step of one chain, in microseconds",
-            "ratio (quartiles)": "median over the rounds of its time over the other's, both timed by turns",
+            "ratio (quartiles)": "its time over the other's, timed in turns; median over the rounds",
             "at most": "the performance target",
         },
         csv="tables/benchmarks.csv",

@@ -65,7 +65,7 @@ def draw_density(curves: Mapping[str, np.ndarray], path: Path, title: str, colou
         axes.fill_between(inputs, mean - 2 * sd, mean + 2 * sd, color=colour, alpha=0.25, linewidth=0)
         axes.plot(inputs, mean, color=colour, label="mean ± 2 sd over the draws")
         if "grid_truth" in curves:
-            axes.plot(inputs, curves["grid_truth"], color=EXACT, linestyle="--", label="law of the data")
+            axes.plot(inputs, curves["grid_truth"], color=EXACT, linestyle="--", label="density of the data")
         axes.set(xlabel="input", ylabel="density, relative to the uniform one", ylim=(0, None))
         axes.set_title(title, fontsize="x-small")
         axes.legend(fontsize="small")

@@ -93,7 +93,7 @@ def trace_charts(arrays: Mapping[str, np.ndarray], row: Row) -> list[tuple[str, 
         (
             f"Trace of parameter {worst}",
             _chart(chosen, steps, f"parameter {worst}"),
-            f"Of {draws.shape[2]:,} parameters the one that the {num_chains} chains agree on least.",
+            f"The one of {draws.shape[2]:,} parameters that the {num_chains} chains agree on least.",
         )
     ]
     lengths = np.unique(np.linspace(4, num_draws, NUM_LENGTHS).astype(int))
@@ -103,13 +103,13 @@ def trace_charts(arrays: Mapping[str, np.ndarray], row: Row) -> list[tuple[str, 
         (
             "R-hat",
             chart([Line(steps[lengths - 1], r_hats, "chain0"), limit], "step", "split R-hat"),
-            f"Of this parameter, as the chains grow. Dashed, {MAX_R_HAT}. The R-hat in the table below is that of "
-            "predictions, by which runs are judged.",
+            f"Of this parameter, as the chains grow. Dashed, {MAX_R_HAT}. Runs are judged by the R-hat of predictions, "
+            "in the table below.",
         )
     )
     for name, heading, text in (
-        ("acceptance", "Acceptance", "Mean over the steps between two draws, running over a twentieth of the chain."),
-        ("variance", "Estimated variance of the loss difference", "Running in the same way."),
+        ("acceptance", "Acceptance", "Mean over the steps between two draws, smoothed over a twentieth of the chain."),
+        ("variance", "Estimated variance of the loss difference", "Smoothed in the same way."),
     ):
         if name in arrays and np.any(arrays[name]):
             smooth = running_mean(arrays[name].astype(float), max(1, num_draws // 20))
@@ -161,7 +161,7 @@ def _reliability(folder: Path, row: Row) -> list[tuple[str, str, str]]:
     curves = read_npz(folder / "curves.npz")
     if "grid_mean" in curves:
         lines = [Line(curves["grid_inputs"], curves[name], look) for name, look in DENSITIES.items() if name in curves]
-        text = "Mean over the draws, relative to the uniform density. Dashed, the law that the data were drawn from."
+        text = "Mean over the draws, relative to the uniform density. Dashed, the density that the data are from."
         return [("Density", chart(lines, "input", "density"), text)]
     labels = ("confidence", "accuracy") if row["accuracy"] is not None else ("nominal coverage", "observed coverage")
     diagonal = Line([0, 1], [0, 1], "limit")

@@ -68,7 +68,7 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
     FigureSpec("targets", "PBNN's distance from the tempered posterior", TARGET, draw_targets, claims=(10,)),
     FigureSpec("acceptance", "Acceptance against n, M and η", DECISIONS, draw_acceptance, claims=(3,)),
     FigureSpec("penalty", "What the penalty repairs, and what it costs", DECISIONS, draw_penalty, claims=(2, 5)),
-    FigureSpec("regime_map", "How much noise the penalty bears", DECISIONS, draw_regime_map, claims=(16,)),
+    FigureSpec("regime_map", "How much noise the penalty tolerates", DECISIONS, draw_regime_map, claims=(16,)),
     FigureSpec("decisions", "Wrong decisions", DECISIONS, draw_decisions),
     FigureSpec(
         "noise",

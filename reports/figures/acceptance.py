@@ -43,7 +43,7 @@ def draw_acceptance(results: StudyResults) -> Drawing:
     numbers = [_ends(family, axis) for axis, families in found.items() for family in families]
     caption = "Each line changes one setting and keeps the others; means over seeds with 95 % intervals."
     if sum(map(len, shown.values())) < len(numbers):
-        caption += " The numbers below have the lines that are not shown."
+        caption += " Lines that are not shown are among the numbers below."
     return Drawing(figure, caption, runs_of(used), _message(shown), (*numbers, *unconverged_lines(used)))
 
 

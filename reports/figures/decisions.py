@@ -163,7 +163,7 @@ def draw_noise(results: StudyResults) -> Drawing:
         *(f"distance, {sweep_text(one, 'num_batches', 'audit_noise_normality_distance')}" for one in every),
         *(f"skewness, {sweep_text(one, 'num_batches', 'audit_noise_skewness')}" for one in every),
         *(f"variance ratio, {sweep_text(one, 'num_batches', 'audit_variance_ratio_median')}" for one in every),
-        "Many mini-batches are a part of the data, which the estimate takes for endless: it is N/(N - n M) too large.",
+        "The estimate treats the data as endless, so with many mini-batches it is N/(N - n M) times too large.",
         *unconverged_lines(used),
     )
     return Drawing(figure, caption, runs_of(used), _noise_message(every), numbers)

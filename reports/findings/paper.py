@@ -62,15 +62,15 @@ def _penalty(study: StudyResults) -> Finding:
     steps = settings(study, **line, method="pbnn", variance="oracle")
     off = max(abs(one.mean("sd_ratio") - 1) for one in steps)
     places = format_range((one.bias().mean or 0.0 for one in steps), 2)
-    at_steps = f"at {len(steps)} step sizes, and " if len(steps) > 1 else ""
+    at_steps = f"This holds at {len(steps)} step sizes, with the mean" if len(steps) > 1 else "The mean is"
     return Finding(
         "The penalty removes most of the bias of mini-batches.",
         f"Without the penalty, mini-batches of two points make the predictive band {widths[0]} times as wide as it "
         f"should be; with it, and the variance of the noise known, the width is right to within "
         f"{format_rounded(100 * off)} %. "
-        f"That is {at_steps}with the mean off by {places} sd. With the variance estimated from {many['num_batches']} "
-        f"mini-batches the band is {widths[1]} times as wide{in_finite}, from {few['num_batches']} still {widths[2]} "
-        f"times. Acceptance falls from {format_number(naive.mean('acceptance_rate'), 2)} to "
+        f"{at_steps} off by {places} sd. With the variance estimated from {many['num_batches']} "
+        f"mini-batches the band is {widths[1]} times as wide{in_finite}, from {few['num_batches']} it is still "
+        f"{widths[2]} times. Acceptance falls from {format_number(naive.mean('acceptance_rate'), 2)} to "
         f"{format_number(known.mean('acceptance_rate'), 2)}.",
     )
 
@@ -215,7 +215,7 @@ def _noise_grows(study: StudyResults) -> Finding:
     require(bool(wide) and min(exponent.mean or 0.0 for exponent in exponents) > 0.5)
     return Finding(
         "On the posterior of all data, plain PBNN needs n M in proportion to N.",
-        f"With n M fixed, its σ² grows {'; '.join(map(_grows, wide))}. Control variates take this growth away: that is "
+        f"With n M fixed, its σ² grows {'; '.join(map(_grows, wide))}. Control variates remove this growth, which is "
         "what the study tall is about.",
     )
 

@@ -88,7 +88,7 @@ def test_every_finding_comes_with_its_numbers():
             "1.8 times as wide as it should be; with it, and the variance of the noise known, the width is right to "
             "within 1.1 %.",
             "from 10 mini-batches the band is 1.01 times as wide (1.03 if the estimate allows for the size of the data "
-            "set), from 2 still 1.40 times",
+            "set), from 2 it is still 1.40 times",
         ],
         "On a fixed data set PBNN, the paper's sampler, draws from the tempered posterior; on fresh data, from that of "
         "the expected loss.": [
