@@ -1,6 +1,7 @@
 """While a study runs: one line per finished run, how many are left, and about how long they take."""
 
 import logging
+import math
 import threading
 import time
 from collections import defaultdict
@@ -40,7 +41,8 @@ class Progress:
         self.kinds = {run: (run.variant.label, run.method, run.backend) for run in runs}
         self.expected = {run: expected_seconds(run) for run in runs}
         self.stream, self.num_cores, self.clock = stream, num_cores, clock
-        self.started_at = clock()
+        #: When the first began of the runs that finished in this call.
+        self.started_at = math.inf
         #: When the record of each run was written, for those that have one.
         self.times = {run: when for run in runs if (when := self._written(run)) is not None}
         #: Seconds of each run that finished in this call.
@@ -69,14 +71,16 @@ class Progress:
                 if record is not None:
                     self.seconds[run] = _seconds(record)
                     self.times[run] = when
+                    self.started_at = min(self.started_at, self.clock() - self.seconds[run])
                     print(self._line(run, record), file=self.stream, flush=True)
 
     def left(self) -> float | None:
         """Seconds until all are done; None where none is, or none has finished to judge by.
 
         What finished runs took over what was expected of them, of the same task, method and backend where there are
-        any, times what is expected of the others. How many run at a time, and what else is done, is in the time that
-        this call has taken so far. The plan, in which runs take what is expected on all cores, weighs less and less.
+        any, times what is expected of the others. How many run at a time, and what else is done, is in the time since
+        the first of them began; before that there were data and networks, which are not made again. The plan, in which
+        runs take what is expected on all cores, weighs less and less.
         """
         waiting = [run for run in self.paths if run not in self.times]
         spent = sum(self.seconds.values())
