@@ -17,7 +17,7 @@ ElementTree.register_namespace("xlink", XLINK)
 BLACK = "#000000"
 #: Numbers of a drawing; a tenth of one of its points is less than a reader sees.
 NUMBER = re.compile(r"-?\d+\.\d+")
-#: Lines from point to point, in which a letter is said once. Not after a curve: its letter would take the points for its own.
+#: Lines from point to point, in which a letter is said once. Not after a curve, whose letter would take their points.
 LINES = re.compile(r"[ML](?: -?[\d.]+){2}(?: L(?: -?[\d.]+){2})+")
 #: Shades of a picture of points, all of one colour.
 NUM_SHADES = 16
