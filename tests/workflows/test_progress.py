@@ -118,6 +118,18 @@ def test_a_run_that_did_not_end_well_says_why_and_half_a_file_waits(study, tmp_p
     assert stream.getvalue() == f"1 of 4 runs · skipped: {study.runs[0].path} · no CUDA device\n"
 
 
+def test_runs_that_a_look_asks_for_are_told_of_too(study, tmp_path):
+    first, second, *others = study.runs
+    finish(tmp_path, second, 1.0, at=1)
+    stream = io.StringIO()
+    progress = Progress([first], tmp_path, stream)
+    progress.add([first, second, *others])
+    for run in (first, others[0]):
+        finish(tmp_path, run, 1.0, at=2)
+    progress.look()
+    assert [line.partition(" runs")[0] for line in stream.getvalue().splitlines()] == ["2 of 4", "3 of 4"]
+
+
 def test_the_watch_tells_the_last_run_before_it_stops(study, tmp_path):
     stream = io.StringIO()
     progress = Progress(study.runs, tmp_path, stream)
