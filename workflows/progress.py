@@ -20,9 +20,9 @@ from workflows.study import Run
 INTERVAL = 1.0
 #: Jobs whose own lines say nothing that those of the runs do not.
 OF_RUNS = ("sample", "evaluate", "all")
-#: The plan counts like so many seconds of finished runs. The first of them are mostly compilation, and alone they would
-#: say that a study of half an hour takes a day.
-PLANNED = 60.0
+#: The plan counts like so many seconds of finished runs, and at least like this share of all it expects. The first of
+#: them are mostly compilation or of one task, and alone they would say that a study of half an hour takes a day.
+PLANNED, SHARE = 60.0, 0.1
 
 
 class Progress:
@@ -100,8 +100,9 @@ class Progress:
         spent = sum(self.seconds.values())
         if not waiting or spent <= 0:
             return None
-        expected: defaultdict[Any, float] = defaultdict(float, {None: PLANNED})
-        taken: defaultdict[Any, float] = defaultdict(float, {None: PLANNED})
+        planned = max(PLANNED, SHARE * sum(self.expected[run] for run in (*waiting, *self.seconds)))
+        expected: defaultdict[Any, float] = defaultdict(float, {None: planned})
+        taken: defaultdict[Any, float] = defaultdict(float, {None: planned})
         for run, seconds in self.seconds.items():
             for kind in (self.kinds[run], None):
                 expected[kind] += self.expected[run]
@@ -111,7 +112,7 @@ class Progress:
             known = self.kinds[run] if self.kinds[run] in taken else None
             total += self.expected[run] * taken[known] / expected[known]
         elapsed = self.clock() - self.started_at
-        return total * (elapsed + PLANNED / self.num_cores) / (spent + PLANNED)
+        return total * (elapsed + planned / self.num_cores) / (spent + planned)
 
     def _line(self, run: Run, record: dict[str, Any]) -> str:
         number, total = len(self.times), len(self.paths)

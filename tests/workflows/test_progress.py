@@ -104,6 +104,17 @@ def test_a_first_run_that_mostly_compiled_does_not_multiply_the_plan_and_many_su
     assert progress.left() > 5 * plan
 
 
+def test_the_first_runs_of_a_long_study_do_not_speak_for_all(study, tmp_path):
+    first, *others = study.runs
+    progress = Progress(study.runs, tmp_path, io.StringIO(), clock=Clock())
+    progress.expected |= dict.fromkeys(others, 1000.0)
+    progress.kinds |= dict.fromkeys(others, ("another", "kind", "altogether"))
+    finish(tmp_path, first, 30.0, at=1)
+    progress.clock.now = 30.0
+    progress.look()
+    assert 3000 < progress.left() < 1.2 * 3000, "thirty times what was expected, of one in a hundred"
+
+
 def test_a_run_that_did_not_end_well_says_why_and_half_a_file_waits(study, tmp_path):
     stream = io.StringIO()
     progress = Progress(study.runs, tmp_path, stream)
