@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -333,5 +333,3 @@ def adjusted_langevin_step(dimension: int) -> float:
 
 #: The variance of an unadjusted Langevin chain is off by eta / 2 at the least: one per cent here.
 UNADJUSTED_STEP = 0.02
-
-Default = Callable[[int], float]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from reports.types import Claim, Verdict
 
 #: What is left of two that differ in such things only: ``at M=10 and at M=10``.
-TWICE = re.compile(r"(\w+ \S+)(?: and \1\b)+")
+TWICE = re.compile(r"(\w+ \S+)(?: and \1(?!\S))+")
 #: Cases that are named; of more, their number is said.
 MOST_CASES = 3
 #: What the name of a case says beyond what is asked: what is in brackets, after a comma, and the estimate's fine print.

@@ -284,11 +284,6 @@ def _would_change(outcome: str, parts: Sequence[Part], premise: Part | None, alp
     return "No single number: if any one of them were open, the verdict would be the same."
 
 
-def contradictions(questions: Iterable[Question]) -> str:
-    """The numbers that say no."""
-    return "; ".join(format_evidence(question.evidence) for question in questions if question.holds is False)
-
-
 def format_evidence(evidence: Evidence) -> str:
     """``sd ratio of naive 1.85 [1.71, 1.99]``"""
     return f"{evidence.label} {format_estimate(evidence.value)}{evidence.unit and ' ' + evidence.unit}"

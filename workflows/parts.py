@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from implementations.backends import BACKENDS
 from implementations.ladder import budget_of
+from implementations.sampling import MOST_AUDITED_POINTS, NUM_AUDITED
 from implementations.settings import NUM_BATCHES
 from workflows.study import Run
 
@@ -81,7 +82,8 @@ def expected_seconds(run: Run) -> float:
         start + steps (call + evaluations per step x chains x time of an evaluation)
 
     An evaluation is the loss of a single point; its time grows with the parameters. A ladder of steps has a budget of
-    its own, mostly of gradients, which take three times as long.
+    its own, mostly of gradients, which take three times as long. So do both ends of an audited move, which reads all
+    points: of tall data that is most of a run.
     """
     settings, size = run.settings, run.variant.size
     own = settings.as_dict()
@@ -101,8 +103,11 @@ def expected_seconds(run: Run) -> float:
     tuning = 0.0
     if settings.step_size == "ladder" and not run.is_tuned_apart:
         tuning = 3 * budget_of(size.num_points, settings.chains) * of_one
+    audit = 0.0
+    if run.card.is_minibatch:
+        audit = 3 * 2 * min(NUM_AUDITED * size.num_points, MOST_AUDITED_POINTS) * of_one
     library, _ = BACKENDS[run.backend]
     if library == "jax":
-        return 1.0 + tuning + steps * (3e-6 + work)
+        return 1.0 + tuning + audit + steps * (3e-6 + work)
     # Eager steps are slow; long runs are compiled, which takes as long as a hundred thousand of them.
-    return 1.0 + tuning + min(steps * (250e-6 + 4 * work), 20.0 + steps * (25e-6 + 4 * work))
+    return 1.0 + tuning + audit + min(steps * (250e-6 + 4 * work), 20.0 + steps * (25e-6 + 4 * work))

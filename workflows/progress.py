@@ -1,6 +1,7 @@
 """While a study runs: one line per finished run, how many are left, and about how long they take."""
 
 import logging
+import math
 import threading
 import time
 from collections import defaultdict
@@ -19,9 +20,9 @@ from workflows.study import Run
 INTERVAL = 1.0
 #: Jobs whose own lines say nothing that those of the runs do not.
 OF_RUNS = ("sample", "evaluate", "all")
-#: The plan counts like so many seconds of finished runs. The first of them are mostly compilation, and alone they would
-#: say that a study of half an hour takes a day.
-PLANNED = 60.0
+#: The plan counts like so many seconds of finished runs, and at least like this share of all it expects. The first of
+#: them are mostly compilation or of one task, and alone they would say that a study of half an hour takes a day.
+PLANNED, SHARE = 60.0, 0.1
 
 
 class Progress:
@@ -35,18 +36,33 @@ class Progress:
         num_cores: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.paths = {run: run_folder(results, run.path) / "run.json" for run in runs}
+        self.paths: dict[Run, Path] = {}
         #: Worked out once: they ask for the task of each run.
-        self.kinds = {run: (run.variant.label, run.method, run.backend) for run in runs}
-        self.expected = {run: expected_seconds(run) for run in runs}
-        self.stream, self.num_cores, self.clock = stream, num_cores, clock
-        self.started_at = clock()
+        self.kinds: dict[Run, tuple[str, str, str]] = {}
+        self.expected: dict[Run, float] = {}
+        self.results, self.stream, self.num_cores, self.clock = results, stream, num_cores, clock
+        #: When the first began of the runs that finished in this call.
+        self.started_at = math.inf
         #: When the record of each run was written, for those that have one.
-        self.times = {run: when for run in runs if (when := self._written(run)) is not None}
+        self.times: dict[Run, int] = {}
         #: Seconds of each run that finished in this call.
         self.seconds: dict[Run, float] = {}
+        self.add(runs)
         self.is_over = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
+
+    def add(self, runs: Sequence[Run]) -> None:
+        """Tell of these too, which a look at the claims may have asked for."""
+        for run in runs:
+            if run in self.paths:
+                continue
+            path = run_folder(self.results, run.path) / "run.json"
+            self.kinds[run] = run.variant.label, run.method, run.backend
+            self.expected[run] = expected_seconds(run)
+            if (when := _written(path)) is not None:
+                self.times[run] = when
+            # Last, as the thread goes by these.
+            self.paths[run] = path
 
     def start(self) -> None:
         self.thread.start()
@@ -59,8 +75,8 @@ class Progress:
 
     def look(self) -> None:
         """A line for each run that finished since the last look."""
-        for run, path in self.paths.items():
-            when = self._written(run)
+        for run, path in list(self.paths.items()):
+            when = _written(path)
             if when is None or when == self.times.get(run):
                 continue
             # Between two files of one name there is a moment without a whole one; the next look finds it.
@@ -69,21 +85,24 @@ class Progress:
                 if record is not None:
                     self.seconds[run] = _seconds(record)
                     self.times[run] = when
+                    self.started_at = min(self.started_at, self.clock() - self.seconds[run])
                     print(self._line(run, record), file=self.stream, flush=True)
 
     def left(self) -> float | None:
         """Seconds until all are done; None where none is, or none has finished to judge by.
 
         What finished runs took over what was expected of them, of the same task, method and backend where there are
-        any, times what is expected of the others. How many run at a time, and what else is done, is in the time that
-        this call has taken so far. The plan, in which runs take what is expected on all cores, weighs less and less.
+        any, times what is expected of the others. How many run at a time, and what else is done, is in the time since
+        the first of them began; before that there were data and networks, which are not made again. The plan, in which
+        runs take what is expected on all cores, weighs less and less.
         """
-        waiting = [run for run in self.paths if run not in self.times]
+        waiting = [run for run in list(self.paths) if run not in self.times]
         spent = sum(self.seconds.values())
         if not waiting or spent <= 0:
             return None
-        expected: defaultdict[Any, float] = defaultdict(float, {None: PLANNED})
-        taken: defaultdict[Any, float] = defaultdict(float, {None: PLANNED})
+        planned = max(PLANNED, SHARE * sum(self.expected[run] for run in (*waiting, *self.seconds)))
+        expected: defaultdict[Any, float] = defaultdict(float, {None: planned})
+        taken: defaultdict[Any, float] = defaultdict(float, {None: planned})
         for run, seconds in self.seconds.items():
             for kind in (self.kinds[run], None):
                 expected[kind] += self.expected[run]
@@ -93,7 +112,7 @@ class Progress:
             known = self.kinds[run] if self.kinds[run] in taken else None
             total += self.expected[run] * taken[known] / expected[known]
         elapsed = self.clock() - self.started_at
-        return total * (elapsed + PLANNED / self.num_cores) / (spent + PLANNED)
+        return total * (elapsed + planned / self.num_cores) / (spent + planned)
 
     def _line(self, run: Run, record: dict[str, Any]) -> str:
         number, total = len(self.times), len(self.paths)
@@ -103,15 +122,16 @@ class Progress:
         parts += [] if left is None else [f"{in_words(left)} left"]
         return " · ".join(parts)
 
-    def _written(self, run: Run) -> int | None:
-        try:
-            return self.paths[run].stat().st_mtime_ns
-        except OSError:
-            return None
-
     def _watch(self) -> None:
         while not self.is_over.wait(INTERVAL):
             self.look()
+
+
+def _written(path: Path) -> int | None:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 def _seconds(record: dict[str, Any]) -> float:

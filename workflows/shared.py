@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from implementations import tasks
+import implementations
+import metrics
 from implementations.infrastructure.files import Damaged, atomic_path, sha256_of, write_json
 from implementations.infrastructure.provenance import versions
 from records import reference
@@ -19,6 +20,15 @@ from workflows.locks import held
 
 #: Beside the folders of studies.
 STORE = ".shared"
+IMPLEMENTATIONS, METRICS = Path(str(implementations.__file__)).parent, Path(str(metrics.__file__)).parent
+#: The code that prepares problems and finds references: all of it, rather than too little.
+CODE = (
+    IMPLEMENTATIONS / "tasks",
+    IMPLEMENTATIONS / "proposals.py",
+    IMPLEMENTATIONS / "torch_backend" / "likelihood.py",
+    METRICS,
+    Path(reference.__file__),
+)
 
 
 def provide(out: Path, results: Path, origin: Mapping[str, Any], make: Callable[[Path], None]) -> None:
@@ -27,7 +37,7 @@ def provide(out: Path, results: Path, origin: Mapping[str, Any], make: Callable[
     ``origin`` has to name all that the content follows from, but for versions and code, which are added. A file that is
     not what it was when it was written is made again.
     """
-    origin = {**origin, "versions": versions(), "code": _code()}
+    origin = {**origin, "versions": versions(), "code": code_of(*CODE)}
     digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()
     folder = results.parent / STORE / out.stem / digest
     path = folder / out.name
@@ -56,9 +66,10 @@ def _is_whole(path: Path) -> bool:
 
 
 @cache
-def _code() -> str:
-    """A checksum of the code that prepares problems and finds references: all of it, rather than too little."""
+def code_of(*places: Path) -> str:
+    """A checksum of these files of code, and of all in and below these folders."""
     digest = hashlib.sha256()
-    for path in [*sorted(Path(str(tasks.__file__)).parent.glob("*.py")), Path(reference.__file__)]:
-        digest.update(f"{path.name} {sha256_of(path)}\n".encode())
+    for place in places:
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            digest.update(f"{path.relative_to(place.parent).as_posix()} {sha256_of(path)}\n".encode())
     return digest.hexdigest()

@@ -123,6 +123,8 @@ def _opened(path: Path) -> Iterator[Any]:
                 raise Damaged(f"{path} is a single array, as numpy.save writes it")
             with found as archive:
                 yield archive
+        except Damaged:
+            raise
         except _OF_DAMAGED_FILES as error:
             # A place before the beginning of the file is an error of the file's; others are the system's.
             if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):

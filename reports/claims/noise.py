@@ -26,8 +26,6 @@ from reports.verdicts import Part, guarded, judge_parts, verdict
 
 #: What a sweep over n or M holds fixed; the target among them.
 TARGET_AND_PROPOSAL = ("variant", "target_weight", "step_size", "preconditioner")
-#: Settings that a condition need not name.
-PLAIN_SETTINGS = ("weight", "preconditioner")
 
 
 def _steps(sweep: Sequence[Setting], over: str, column: str, name: str) -> Iterator[Evidence]:

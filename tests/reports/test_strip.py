@@ -36,6 +36,8 @@ def test_every_claim_of_the_suite_has_a_short_name_of_its_own():
             0,
             "for the ECE at n=5 and at n=10; not for the CRPS at n=5",
         ),
+        # One name that begins like another is another.
+        (("on linear and on linear-own",), ("on mnist",), 0, "on linear and on linear-own; not on mnist"),
         (("on linear with M=2", "on linear with M=5"), ("on mnist",), 0, "on linear with M=2 and M=5; not on mnist"),
         # Without the details a case would hold and not hold.
         (("on linear (N = 1,000)",), ("on linear (N = 10)",), 0, "on linear (N = 1,000); not on linear (N = 10)"),

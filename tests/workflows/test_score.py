@@ -73,7 +73,7 @@ def test_the_last_line_is_the_answer_in_words_and_says_what_may_be_wrong(problem
     np.save(tmp_path / "draws.npy", right)
     assert main([str(tmp_path / "draws.npy"), "--task", "linear"]) == 2
     expected = "is a single array, as numpy.save writes it; expected what numpy.savez(path, draws=array) writes"
-    assert expected in capsys.readouterr().err
+    assert capsys.readouterr().err == f"error: {tmp_path / 'draws.npy'} {expected}\n"
 
 
 def test_a_task_out_of_a_file_is_scored_like_any_other(tmp_path, capsys):

@@ -5,11 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from implementations import ladder
 from implementations.infrastructure.files import read_npz, write_npz
+from implementations.tasks.likelihoods import poisson
+from metrics import predictive
 from tests.workflows.test_steps import make_problem, make_reference
-from workflows import shared
+from workflows import evaluation, judge, shared
 from workflows.shared import STORE, provide
-from workflows.steps import network, reference
+from workflows.steps import network, reference, tune
 
 
 class Maker:
@@ -32,11 +35,22 @@ def test_another_study_finds_what_one_has_made_and_another_origin_is_something_e
     assert (one / "deep" / "reference.npz").read_bytes() == (other / "deep" / "reference.npz").read_bytes()
     provide(one / "reference.npz", one, {"weight": 2.0}, make)
     assert make.num_made == 2
-    monkeypatch.setattr(shared, "_code", lambda: "changed")
+    monkeypatch.setattr(shared, "code_of", lambda *places: "changed")
     provide(one / "reference.npz", one, {"weight": 2.0}, make)
     assert make.num_made == 3
     (folder, *_) = (tmp_path / "results" / STORE / "reference").iterdir()
     assert {path.name for path in folder.iterdir()} >= {"reference.npz", "reference.sha256", "origin.json"}
+
+
+def test_all_code_counts_that_shared_files_follow_from(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "one.py").write_text("A = 1")
+    before = shared.code_of.__wrapped__(tmp_path)
+    (tmp_path / "deep" / "one.py").write_text("A = 2")
+    assert shared.code_of.__wrapped__(tmp_path) != before
+    for places, modules in ((shared.CODE, (poisson, predictive)), (tune.CODE, (ladder, judge, evaluation))):
+        for module in modules:
+            assert any(Path(module.__file__).is_relative_to(place) for place in places), module
 
 
 DAMAGES = {

@@ -95,6 +95,8 @@ def evaluated_before(look=None):
         added = later_parts(STUDY, Path(RESULTS))[number - 1]
         if not added:
             break
+        for progress in PROGRESS:
+            progress.add([run for part in added for run in part.runs])
         names += [part.name for part in added]
     return expand(f"{PART}/evaluated.json", part=names)
 

@@ -1,17 +1,13 @@
 """Find the step of a method on a whole network, by pilots on a problem whose reference is known."""
 
 import argparse
-import hashlib
 import json
 import sys
 import time
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import implementations
-import metrics
 from implementations.backends import import_library, use_one_thread
 from implementations.infrastructure.files import sha256_of
 from implementations.inputs import Skipped
@@ -23,10 +19,13 @@ from implementations.tuning import TunedApart
 from records.failures import load_problem, load_reference, reason_of
 from records.tuning import write_failed_tuning, write_tuning
 from records.usage import Meter, metered
-from workflows.judge import known
+from workflows import evaluation, judge
 from workflows.locks import hold
-from workflows.shared import provide
+from workflows.shared import IMPLEMENTATIONS, METRICS, code_of, provide
 from workflows.steps.sample import Planned
+
+#: The code that a pilot runs or is judged by.
+CODE = (IMPLEMENTATIONS, METRICS, Path(judge.__file__), Path(evaluation.__file__))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 "settings": planned.settings,
                 "backend": arguments.backend,
                 "seed": planned.seed,
-                "code_of_methods": _code(),
+                "code_of_methods": code_of(*CODE),
             }
             provide(
                 arguments.out,
@@ -68,7 +67,7 @@ def _tuned(arguments: argparse.Namespace, planned: Planned, meter: Meter) -> Tun
     problem, reference = load_problem(arguments.problem), load_reference(arguments.reference)
     card, settings = find_method(planned.method), Settings.of(planned.settings)
     # Without a reference to be trusted the bound is that of the temperature; the budget stays.
-    right = None if isinstance(reference, str) or not reference.is_usable else known(problem, reference)
+    right = None if isinstance(reference, str) or not reference.is_usable else judge.known(problem, reference)
     with meter.clock("imports"):
         use_one_thread(arguments.backend)
         import_library(arguments.backend)
@@ -83,17 +82,6 @@ def _tuned(arguments: argparse.Namespace, planned: Planned, meter: Meter) -> Tun
     return TunedApart(
         record, seconds=seconds - found.compile_seconds, cpu_seconds=cpu_seconds - found.compile_cpu_seconds
     )
-
-
-@cache
-def _code() -> str:
-    """A checksum of all code that a pilot runs or is judged by."""
-    digest = hashlib.sha256()
-    for package in (implementations, metrics):
-        folder = Path(str(package.__file__)).parent
-        for path in sorted(folder.rglob("*.py")):
-            digest.update(f"{path.relative_to(folder)} {sha256_of(path)}\n".encode())
-    return digest.hexdigest()
 
 
 if __name__ == "__main__":
