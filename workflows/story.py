@@ -24,9 +24,9 @@ def rounded(value: float | None) -> str:
 
 def _penalty(study: StudyResults) -> Finding:
     line: dict[str, Any] = {"variant": "linear", "batch_size": 2, "weight": "data", "step_size": 2e-4}
-    (naive,) = settings(study, **line, method="naive")
-    (known,) = settings(study, **line, method="pbnn", variance="oracle")
-    (estimated,) = settings(study, **line, method="pbnn", variance="batches", num_batches=2)
+    naive = settings(study, **line, method="naive")[0]
+    known = settings(study, **line, method="pbnn", variance="oracle")[0]
+    estimated = settings(study, **line, method="pbnn", variance="batches", num_batches=2)[0]
     widths = [one.mean("sd_ratio") for one in (naive, known, estimated)]
     require(abs(widths[1] - 1) < 0.05 < widths[2] - 1 < widths[0] - 1)
     wide, right, left = map(rounded, widths)

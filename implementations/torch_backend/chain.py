@@ -82,7 +82,8 @@ class Loop:
     def __init__(self, form: Form) -> None:
         self.form, self.kernel = form, form.kernel(likelihood, minibatch)
         self._compiled: Compiled | None = None
-        self._has_failed = False
+        #: Why the steps could not be compiled, once that was tried.
+        self._failure = ""
 
     @property
     def is_compiled(self) -> bool:
@@ -109,9 +110,14 @@ class Loop:
         return Trace(state, *map(torch.stack, zip(*kept, strict=True)))
 
     def compile(self, points: Points, values: Values, state: Any) -> Compiled | None:
-        """The steps and the permutation as compiled code, by the first call; None where that fails."""
-        if self._compiled is not None or self._has_failed:
-            return self._compiled
+        """The steps and the permutation as compiled code, by the first call; None, and a warning, where that fails."""
+        if self._compiled is None and not self._failure:
+            self._try_to_compile(points, values, state)
+        if self._failure:
+            warnings.warn(f"the steps could not be compiled and run eagerly ({self._failure})", stacklevel=2)
+        return self._compiled
+
+    def _try_to_compile(self, points: Points, values: Values, state: Any) -> None:
         compiled_mix, chains = CompiledMix(), self.form.chains
         generator = torch.Generator(self.form.device).manual_seed(0)
         noise = self.kernel.noise(self.random(generator), (UNROLLED_STEPS, chains), values)
@@ -121,15 +127,11 @@ class Loop:
             unrolled(points, values, state, noise, sizes)
             self.kernel.noise(self.random(generator, compiled_mix), (self.block_steps(values), chains), values)
         except Exception as error:
-            self._has_failed = True
             # No C++ compiler, say, or any other of a compiler's many ways to fail: a slow run is better than none.
             reason = next(iter(str(error).splitlines()), "no reason given")
-            warnings.warn(
-                f"the steps could not be compiled and run eagerly ({type(error).__name__}: {reason})", stacklevel=2
-            )
+            self._failure = f"{type(error).__name__}: {reason}"
         else:
             self._compiled = Compiled(unrolled, compiled_mix)
-        return self._compiled
 
     def _compiled_steps(self, *example: Any) -> Callable[..., Trace]:
         """``steps`` as compiled code, for arguments of the same shapes as these."""

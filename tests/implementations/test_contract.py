@@ -292,6 +292,29 @@ def test_long_torch_runs_of_one_form_compile_once_and_short_ones_stay_eager(prob
     torch_chain.loop_of.cache_clear()
 
 
+def test_every_run_is_told_that_its_steps_were_not_compiled(problem, monkeypatch):
+    """A compiler that fails is tried once per form; a later run of that form is as slow, and says why."""
+    from implementations.torch_backend import chain as torch_chain
+
+    tried = []
+
+    def fail(function, tensors):
+        tried.append(function)
+        raise RuntimeError("no compiler here\nand more lines")
+
+    monkeypatch.setattr(torch_chain, "compile_function", fail)
+    torch_chain.loop_of.cache_clear()
+    linear = problem("linear")
+    for step_size in (1e-3, 2e-3):
+        settings = resolve("sgld", {"num_steps": 100_000, "step_size": step_size}, linear)
+        sampler = build_sampler("torch-cpu", linear, METHODS["sgld"], settings)
+        with pytest.warns(UserWarning, match=r"run eagerly \(RuntimeError: no compiler here\)"):
+            assert not sampler.compile(sampler.start(np.zeros((4, 2)), 0))
+        assert sampler.compiled is None
+    assert len(tried) == 1
+    torch_chain.loop_of.cache_clear()
+
+
 @pytest.mark.parametrize(
     ("name", "backend"),
     [
