@@ -15,6 +15,8 @@ from scipy.special import ndtri
 MIN_DRAWS = 4
 #: The tail ESS is the lesser of those of the draws below these quantiles.
 TAILS = (0.05, 0.95)
+#: Smaller relative changes of a quantity are rounding: networks compute in single precision.
+ROUNDING = float(np.finfo(np.float32).eps)
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ def convergence(traces: np.ndarray) -> Convergence:
     """R-hat and ESS over all quantities of ``traces`` (chains, draws, quantities).
 
     A quantity that never changes carries no information and is left out, with a note in ``reason``; chains that are
-    each stuck at a value of their own make R-hat infinite, which is reported as undefined.
+    each stuck at a value of their own make R-hat infinite, which is reported as undefined. Predictions of equal draws may
+    differ in their last digits, because a product of matrices does not round all its rows alike.
     """
     if traces.ndim != 3 or traces.size == 0:
         raise ValueError(f"traces of shape {traces.shape}: expected (chains, draws, quantities), none of them 0")
@@ -45,13 +48,15 @@ def convergence(traces: np.ndarray) -> Convergence:
     if num_draws < MIN_DRAWS:
         return _undefined(f"{num_draws} draws per chain: at least {MIN_DRAWS} are needed")
     halves = split_chains(traces)
-    varying = halves[np.ptp(halves, axis=(1, 2)) > 0]
+    rounding = ROUNDING * np.abs(halves).max(axis=(1, 2))
+    is_varying = np.ptp(halves, axis=(1, 2)) > rounding
+    varying = halves[is_varying]
     if len(varying) == 0:
         return _undefined("constant chains: no quantity ever changes")
     # Where nearly all draws equal the largest no quantile cuts off a tail, and the ESS would be the number of draws.
     tailed = varying[np.quantile(varying, TAILS[0], axis=(1, 2)) < varying.max(axis=(1, 2))]
 
-    is_stuck = bool((np.ptp(varying, axis=2).max(axis=1) == 0).any())
+    is_stuck = bool((np.ptp(varying, axis=2).max(axis=1) <= rounding[is_varying]).any())
     bulk, tail = bulk_ess(varying), tail_ess(tailed) if len(tailed) else np.zeros(0)
     num_constant, num_tailless = num_quantities - len(varying), len(varying) - len(tailed)
     notes = {

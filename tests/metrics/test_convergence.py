@@ -87,6 +87,16 @@ def test_chains_stuck_each_at_its_own_value_have_no_finite_r_hat(num_draws_at_a_
     assert found.min_bulk_ess < 10
 
 
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_rounding_is_no_change(is_apart):
+    """Single precision: of a log likelihood of -300, the last digit is 3e-5."""
+    places = np.array([-300.0, -301.0])[:, None, None] if is_apart else np.full((2, 1, 1), -300.0)
+    traces = places + np.random.default_rng(0).normal(size=(2, 100, 1)) * 5e-6
+    found = convergence(traces)
+    assert found.r_hat is None
+    assert ("R-hat is infinite" if is_apart else "constant chains") in found.reason
+
+
 def test_a_quantity_that_never_changes_is_left_out_and_counted():
     traces = autoregressive(0.0)
     with_constant = np.concatenate([traces, np.ones((*SHAPE[:2], 1))], axis=2)

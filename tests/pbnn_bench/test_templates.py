@@ -85,7 +85,18 @@ def test_nothing_is_missing(folder):
     card, task = find_method(f"{folder}/my_method.py:CARD"), find_task(f"{folder}/my_task.py:TASK")
     left_out = {
         Card: {"accepts", "libraries", "is_compiled"},
-        Task: {"training", "activation", "fetch", "resize", "draw", "is_fresh", "network", "support", "truth"},
+        Task: {
+            "training",
+            "activation",
+            "fetch",
+            "fetched_bytes",
+            "resize",
+            "draw",
+            "is_fresh",
+            "network",
+            "support",
+            "truth",
+        },
     }
     for kind, name in ((Card, "method"), (Task, "task")):
         text = (TEMPLATES / f"{name}.py").read_text()

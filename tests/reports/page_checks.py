@@ -27,7 +27,7 @@ def assert_page_works(browser: Browser, page: Path) -> None:
     assert all(widths), f"pictures that did not load: {widths}"
     assert browser.driver.execute_script("return window.hacked") is None
     assert set(browser.requests()) == {page.resolve().as_uri()}
-    assert browser.console_errors() == []
+    assert not (errors := browser.console_errors()), f"errors of the console: {errors}"
 
 
 #: Share of a line's height that no letter reaches, above and below it, and pixels by which two lines may touch.
