@@ -36,8 +36,8 @@ def convergence(traces: np.ndarray) -> Convergence:
     """R-hat and ESS over all quantities of ``traces`` (chains, draws, quantities).
 
     A quantity that never changes carries no information and is left out, with a note in ``reason``; chains that are
-    each stuck at a value of their own make R-hat infinite, which is reported as undefined. Predictions of equal draws may
-    differ in their last digits, because a product of matrices does not round all its rows alike.
+    each stuck at a value of their own make R-hat infinite, which is reported as undefined. Predictions of equal draws
+    may differ in their last digits, because a product of matrices does not round all its rows alike.
     """
     if traces.ndim != 3 or traces.size == 0:
         raise ValueError(f"traces of shape {traces.shape}: expected (chains, draws, quantities), none of them 0")
