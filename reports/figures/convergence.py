@@ -12,7 +12,7 @@ from records.display import method_name, task_name
 from records.methods import in_order
 from records.setting import MAX_R_HAT, MIN_ESS
 from records.study import StudyResults
-from reports.figures.marks import SMALL, blank, legend, panels, wrapped
+from reports.figures.marks import SMALL, blank, legend, panels, whole_decades, wrapped
 from reports.style import is_narrow, look_of
 from reports.types import Drawing, NothingToShow
 
@@ -41,6 +41,8 @@ def draw_convergence(results: StudyResults) -> Drawing:
     excess = (rows["r_hat"] - 1).clip(lower=1e-4)
     _draw_r_hat(axes, rows, methods, excess)
     axes.set_xlim(excess.min() / 1.5, max(excess.max() * 1.5, 0.1))
+    # Within less than a decade matplotlib would write out the minor ticks, which have no room on a phone.
+    whole_decades(axes, "x")
     axes.xaxis.set_major_formatter(lambda value, _: f"{1 + value:g}")
     axes.set_xlabel("R-hat")
     above = rows[rows["r_hat"] > MAX_R_HAT]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from records.display import format_name, format_number, format_setting, format_settings, format_value, task_name
 from records.methods import facts_of
@@ -57,6 +58,8 @@ def draw_decisions(results: StudyResults) -> Drawing:
         axes.set_title(task_name(variant), fontsize=10, loc="left")
     limit = max(abs(end) for end in all_axes[-1].get_xlim())
     all_axes[-1].set(xlim=(-limit, limit), xlabel="share of audited steps\n← wrong rejects · wrong accepts →")
+    # As many ticks whatever the width: the layout, which makes room for their numbers, does not look again.
+    all_axes[-1].xaxis.set_major_locator(MaxNLocator(6))
     all_axes[-1].xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
     penalised = [setting for setting in settings if facts_of(setting["method"]).acceptance.startswith("penalty")]
     naive = [setting for setting in settings if facts_of(setting["method"]).acceptance == "naive"]

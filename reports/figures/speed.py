@@ -19,7 +19,7 @@ from implementations.backends import BACKENDS
 from records.methods import in_order
 from reports.benchmarks import Benchmarks, Row, is_met, ratio_text
 from reports.figures.backends import LOOKS
-from reports.figures.marks import blank, handle, legend, log_ticks, panels, say, wrapped
+from reports.figures.marks import blank, handle, legend, log_ticks, panels, say, whole_decades, wrapped
 from reports.style import EXACT, LABELS, is_narrow, look_of
 from reports.types import Drawing, NothingToShow
 
@@ -340,6 +340,7 @@ def draw_batch_size(benchmarks: Benchmarks) -> Drawing:
         line = [growth.microseconds * size / growth.baseline for size in sizes]
         axes.plot(sizes, line, color="black", linestyle=":", linewidth=1.2)
     axes.set_yscale("log")
+    whole_decades(axes, "y")
     baseline = _size_text(next(iter(growths.values())).baseline)
     caption = f"Time of a step. Dotted, one that grows as n. {BY_TURNS.format(baseline)}"
     return Drawing(
