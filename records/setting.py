@@ -87,7 +87,7 @@ class Setting:
 
         From squares whose mean over seeds is that of the bias; the interval is theirs.
         """
-        return self.behind(root_of_mean(self.values("squared_bias")))
+        return self.behind(root_of_mean(self.values("squared_bias"), self.values("mean_error")))
 
     def has(self, column: str) -> bool:
         """Has a run that counts a value there?"""
