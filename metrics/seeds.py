@@ -76,7 +76,7 @@ def p_above(value: Estimate, bound: float) -> float:
 def p_below(value: Estimate, bound: float) -> float:
     """One-sided p-value against "at least ``bound``"."""
     if value.scale == SQUARE and value.place is not None and value.error:
-        return _Squares.of(value).p_below(bound * abs(bound) + value.shift)
+        return _Squares.of(value).p_below(bound * abs(bound))
     return _tail(value, bound, -1)
 
 
@@ -144,51 +144,59 @@ def root_of_mean(squares: Mapping[int, float | None], with_noise: Mapping[int, f
         # Squares of normal deviations have an sd of at most sqrt(2) times their mean.
         least = found.error * math.sqrt(found.num_seeds / 2)
         shift = max(float(np.mean(taken_off)) if taken_off else 0.0, least - found.place)
-        high = _Squares(found.place + shift, found.error, found.num_seeds).high - shift
+        high = _Squares.of(replace(found, shift=shift)).high
     mean, low, high = (None if value is None else math.sqrt(max(0.0, value)) for value in (found.mean, low, high))
     return replace(found, mean=mean, low=low, high=high, scale=SQUARE, shift=shift)
 
 
 @dataclass(frozen=True)
 class _Squares:
-    """Mean of squares of about normal deviations over seeds, nothing taken off, and its standard error.
+    """Mean of squares of about normal deviations over seeds, and its standard error; ``shift`` was taken off them.
 
     Squares are skewed: where their mean is too small by chance, so is their spread, and a t interval ends too low. The
     logarithm of the mean has no such tie, so that the upper end is that of
 
         (log mean - log truth) / (r + SKEWED r^3) ~ t,   r = error / mean
 
-    and at most that of squares of one normal deviation each, mean / truth ~ chi^2_S / S, at half the level. The lower
-    end of a t interval of squares is right more often than promised and stays.
+    with the shift in them, and at most that of squares of one normal deviation each, mean / truth ~ chi^2_S / S, at
+    half the level. The lower end of a t interval of squares is right more often than promised and stays.
     """
 
-    mean: float
+    place: float
     error: float
     num_seeds: int
+    shift: float
 
     @classmethod
     def of(cls, value: Estimate) -> "_Squares":
         assert value.place is not None and value.error is not None
-        return cls(value.place + value.shift, value.error, value.num_seeds)
+        return cls(value.place, value.error, value.num_seeds, value.shift)
+
+    @property
+    def _mean(self) -> float:
+        """With the shift; without it, squares are on average not below 0."""
+        return max(0.0, self.place) + self.shift
 
     @property
     def _width(self) -> float:
         """Standard error of the logarithm."""
-        relative = self.error / self.mean
+        relative = self.error / (self.place + self.shift)
         return relative + SKEWED * relative**3
 
     @property
     def high(self) -> float:
         # Beyond e^700 there are no floating-point numbers.
         by_log = math.exp(min(700.0, float(stdtrit(self.num_seeds - 1, 1 - ALPHA)) * self._width))
-        return self.mean * min(by_log, self.num_seeds / float(chdtri(self.num_seeds, 1 - ALPHA / 2)))
+        factor = min(by_log, self.num_seeds / float(chdtri(self.num_seeds, 1 - ALPHA / 2)))
+        return self._mean * factor - self.shift
 
-    def p_below(self, square: float) -> float:
-        """One-sided p-value against "the mean is at least ``square``", nothing taken off that either."""
-        if square <= 0:
+    def p_below(self, bound: float) -> float:
+        """One-sided p-value against a true mean of at least ``bound``."""
+        truth = bound + self.shift
+        if truth <= 0:
             return 1.0
-        by_log = stdtr(self.num_seeds - 1, -math.log(square / self.mean) / self._width)
-        return float(min(1.0, by_log, 2 * chdtr(self.num_seeds, self.num_seeds * self.mean / square)))
+        by_log = stdtr(self.num_seeds - 1, -math.log(truth / self._mean) / self._width)
+        return float(min(by_log, 2 * chdtr(self.num_seeds, self.num_seeds * self._mean / truth), 1.0))
 
 
 def with_shared_error(value: Estimate, error: float) -> Estimate:
