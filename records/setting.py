@@ -78,16 +78,24 @@ class Setting:
         return {row["seed"]: row[column] if row["seed"] in counted else None for row in self.rows}
 
     def estimate(self, column: str) -> Estimate:
-        """Mean over seeds with its interval: that of the seeds or of the Monte Carlo errors, whichever is wider."""
+        """Mean over seeds with its interval: that of the seeds or of the Monte Carlo errors, whichever is wider.
+
+        That of ``mean_error`` is ``bias``: everything says the same number of it.
+        """
+        if column == "mean_error" and self.has("squared_bias"):
+            return self.bias()
         values = self.values(column)
         return self.behind(estimate_of(values, column, self._errors(column, values)))
 
     def bias(self) -> Estimate:
         """Error of the predictive mean in the reference's sd, with its Monte Carlo part taken off.
 
-        From squares whose mean over seeds is that of the bias; the interval is theirs.
+        From squares whose mean over seeds is that of the bias; the interval is theirs. Chains that stand alone have no
+        such squares, and their error has its Monte Carlo part in it.
         """
-        return self.behind(root_of_mean(self.values("squared_bias")))
+        if not self.has("squared_bias"):
+            return self.estimate("mean_error")
+        return self.behind(root_of_mean(self.values("squared_bias"), self.values("mean_error")))
 
     def has(self, column: str) -> bool:
         """Has a run that counts a value there?"""
@@ -108,8 +116,7 @@ class Setting:
         for flag in (True, False):
             rows = [row for row in self.ok if is_converged(row) == flag and row[column] is not None]
             if rows:
-                values = {row["seed"]: row[column] for row in rows}
-                found.append((estimate_of(values, column, self._errors(column, values)), flag))
+                found.append((Setting(tuple(rows)).estimate(column), flag))
         return found
 
     def difference(self, baseline: "Setting", column: str) -> Estimate:

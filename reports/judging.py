@@ -8,7 +8,8 @@ from dataclasses import replace
 from metrics.seeds import holm
 from records.display import format_number
 from records.study import StudyResults
-from reports.registration import code_changed, code_sha256, registration
+from reports.ledger import published_before
+from reports.registration import BEFORE, code_changed, code_sha256, registration, seen_before
 from reports.types import INCONCLUSIVE, PREMISE_NOT_MET, Claim, ClaimResult, Verdict
 
 #: What leaving out one seed does to a verdict, the worst first.
@@ -61,11 +62,7 @@ def _judged(
     except Exception as error:
         failure = format_error(error)
         return ClaimResult(claim, Verdict(INCONCLUSIVE, f"It could not be judged: {failure}"), failure)
-    commits = _commits(study, verdict.runs)
-    registered = filter(
-        None,
-        [registration(claim.registered, commits), _seeds_text(claim, verdict, study), code_changed(claim, commits)],
-    )
+    registered = filter(None, _registered(claim, verdict, study))
     return ClaimResult(
         claim,
         verdict,
@@ -76,6 +73,17 @@ def _judged(
         robustness=robustness,
         code_sha256=code_sha256(claim),
     )
+
+
+def _registered(claim: Claim, verdict: Verdict, study: StudyResults) -> list[str]:
+    """Whether its rule came first, on how many seeds it rests, and whether the code that judges came first."""
+    commits, seeds = _commits(study, verdict.runs), _seeds_text(claim, verdict, study)
+    told = registration(claim.registered, commits)
+    ran = {row["seed"] for row in study.rows if row["run"] in set(verdict.runs)}
+    seen = seen_before(claim, published_before(study.name, ran, commits))
+    if told == BEFORE and seen:
+        return [seen, seeds]
+    return [told, seeds, code_changed(claim, commits)]
 
 
 def _seeds_text(claim: Claim, verdict: Verdict, study: StudyResults) -> str:

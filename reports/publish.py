@@ -17,6 +17,7 @@ from pathlib import Path
 
 from records.checksums import check_list, list_of
 from records.summary import is_complete, read_rows, report_failures
+from reports import ledger
 from reports.benchmarks import SECTION
 from reports.style import PHONE
 from reports.types import MAX_SVG_BYTES
@@ -75,6 +76,7 @@ def publish(results: Path, out: Path) -> int:
         shutil.copyfile(file, copy)
     page = out / "report.html"
     page.write_text(without_run_pages(page.read_text(encoding="utf-8")), encoding="utf-8")
+    ledger.enter(out.parent / ledger.NAME, out.name, rows)
     return num_bytes
 
 

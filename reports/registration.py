@@ -3,11 +3,12 @@
 import ast
 import hashlib
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from reports.claims.rules import FILE, Rule, parse_rules
+from reports.ledger import Publication
 from reports.types import Claim
 
 ROOT = Path(__file__).parents[1]
@@ -105,6 +106,28 @@ def code_changed(claim: Claim, commits: Mapping[str, bool]) -> str:
         if ours is not None and rules_at(commit) is not None and code_sha256(claim, commit) != ours:
             return f"the code that judges has changed since commit {commit[:12]} of the runs"
     return ""
+
+
+def seen_before(claim: Claim, earlier: Sequence[Publication]) -> str:
+    """What has changed since the same seeds were first published, in words; empty if nothing.
+
+    Between their first run and this one the rule and its code may have been made to suit what they say.
+    """
+    rule = claim.registered
+    commits = {commit: one.date for one in earlier for commit in one.commits}
+    changed = ""
+    for commit, date in commits.items():
+        told = f"same seeds first published on {date}, run by commit {commit[:12]}"
+        found = rules_at(commit)
+        if found is None:
+            return f"{UNKNOWN}: {told}, which is not in this history"
+        if rule is not None and rule.id not in found:
+            return f"{POST_HOC}: {told}; there was no such rule then"
+        if rule is not None and found[rule.id] != rule.sha256:
+            return f"{POST_HOC}: {told}; the rule has changed since"
+        if not changed and code_sha256(claim, commit) != code_sha256(claim):
+            changed = f"{told}; the code that judges has changed since"
+    return changed
 
 
 def _git(*arguments: str) -> str | None:

@@ -200,8 +200,9 @@ class ClaimResult:
     failure: str | None = None
     #: Does it flip when one seed is left out, or on one library alone? In words.
     fragility: str = ""
-    #: Was the rule there before the runs?  In words, which begin with ``post hoc`` where it was not; then on how many
-    #: seeds it rests, and whether the code that judges has changed since.
+    #: Was the rule there before the runs?  In words, which begin with ``post hoc`` where it was not, or with what has
+    #: changed since the same seeds were first published; then on how many seeds it rests, and whether the code that
+    #: judges has changed since.
     registration: str = ""
     #: ``verdict.p_value`` with Holm's correction for all claims of the report.
     p_adjusted: float | None = None

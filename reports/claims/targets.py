@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from implementations.infrastructure.files import Damaged
-from metrics.fidelity import sd_ratio, squared_bias
+from metrics.fidelity import mean_error, sd_ratio, squared_bias
 from metrics.seeds import Estimate, mean_over_seeds, root_of_mean, widened
 from records.display import (
     format_name,
@@ -220,6 +220,7 @@ def _from_tempered(study: StudyResults, setting: Setting) -> Apart:
     """Predictions of chains on fresh points against the exact tempered posterior of the seed's own data."""
     widths: dict[int, float | None] = {row["seed"]: None for row in setting.rows}
     squares: dict[int, float | None] = dict(widths)
+    with_noise: dict[int, float | None] = dict(widths)
     for row in setting.evidence:
         try:
             curves = study.curves(row["run"])
@@ -230,9 +231,11 @@ def _from_tempered(study: StudyResults, setting: Setting) -> Apart:
             raise NothingToShow(f"Missing reference of regression at n = {setting['batch_size']}: {tempered}")
         shape = tempered.predictive_mean.shape
         moments = tempered.predictive_mean, tempered.predictive_sd, tempered.predictive_mcse
-        squares[row["seed"]] = squared_bias(curves["chain_means"].reshape(-1, *shape), *moments)
-        widths[row["seed"]] = sd_ratio(curves["predictive_sd"].reshape(shape), tempered.predictive_sd, None).value
-    width, place = (setting.behind(value) for value in (mean_over_seeds(widths), root_of_mean(squares)))
+        means, sd = curves["chain_means"].reshape(-1, *shape), curves["predictive_sd"].reshape(shape)
+        squares[row["seed"]] = squared_bias(means, *moments)
+        with_noise[row["seed"]] = mean_error(means.mean(axis=0), sd, *moments[:2], None).value
+        widths[row["seed"]] = sd_ratio(sd, tempered.predictive_sd, None).value
+    width, place = (setting.behind(value) for value in (mean_over_seeds(widths), root_of_mean(squares, with_noise)))
     return _evidence(setting, width, place, "with fresh points")
 
 

@@ -14,6 +14,14 @@ def runs_of(settings: Iterable[Setting]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(run for setting in settings for run in setting.runs))
 
 
+def over_seeds(settings: Iterable[Setting]) -> str:
+    """``means over 4 to 16 seeds, 95 % intervals``: a claim may use fewer of them than a figure."""
+    counts = sorted({len(setting.evidence) for setting in settings})
+    if counts == [1]:
+        return "one seed"
+    return f"means over {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds, 95 % intervals"
+
+
 def unconverged_lines(settings: Sequence[Setting]) -> tuple[str, ...]:
     """The line about runs that are not evidence; none where all are."""
     runs = runs_of(settings)

@@ -15,7 +15,7 @@ from records.methods import facts_of
 from records.reference import Reference
 from records.setting import Setting, full_data, nearest
 from records.study import StudyResults
-from reports.figures.captions import SAME_WIDTH, runs_of, unconverged_names
+from reports.figures.captions import SAME_WIDTH, over_seeds, runs_of, unconverged_names
 from reports.figures.marks import blank, handle, legend, say
 from reports.style import is_narrow
 from reports.types import Drawing, NothingToShow
@@ -123,7 +123,7 @@ def draw_linear(results: StudyResults) -> Drawing:
     numbers = (
         *(
             f"{format_name(one, 'weight', 'preconditioner')}: sd {format_value(one, 'sd_ratio')} times the exact one, "
-            f"mean off by {format_value(one, 'mean_error')} of it (means over seeds, 95 % intervals)"
+            f"mean off by {format_value(one, 'mean_error')} of it ({over_seeds([one])})"
             for one in used
         ),
         *unconverged_names(used),
@@ -276,7 +276,7 @@ def _draw_four(results: StudyResults, panels: dict[str, Finder], message: Callab
     numbers = (
         *(
             f"{title[:3]} {method_name(one['method'])}, w={format_given(one['target_weight'])}: sd "
-            f"{format_value(one, 'sd_ratio')} times the exact one (mean over seeds, 95 % interval)"
+            f"{format_value(one, 'sd_ratio')} times the exact one ({over_seeds([one])})"
             for title, one in used.items()
         ),
         *unconverged_names(used.values()),

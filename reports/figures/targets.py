@@ -15,7 +15,7 @@ from records.display import format_name, format_number, format_setting, format_s
 from records.methods import facts_of
 from records.setting import Setting, nearest, one_backend, sweeps
 from records.study import StudyResults
-from reports.figures.captions import SAME_WIDTH, runs_of, unconverged_lines
+from reports.figures.captions import SAME_WIDTH, over_seeds, runs_of, unconverged_lines
 from reports.figures.marks import draw_sweeps, handle, hollow_handles, legend, panels
 from reports.style import LABELS
 from reports.types import Drawing, NothingToShow
@@ -61,8 +61,9 @@ def draw_targets(results: StudyResults) -> Drawing:
     used = [setting for families in found.values() for family in families for setting in family]
     legend(figure, [*handles, *hollow_handles(used)], is_below=True, most=2)
     caption = (
-        "Black, the tempered posterior of the same n; orange, the tempered chain's own distance from it, which is "
-        "Monte Carlo error. Noise grows with η and falls with M; a difference between targets would not."
+        "Black, the tempered posterior of the same n; orange, the tempered chain's own distance, which is Monte Carlo "
+        "error (subtracted from that of the mean). Noise grows with η and falls with M; a difference between targets "
+        "would not."
     )
     numbers = [_sentence(family, axis) for axis, families in found.items() for family in families]
     return Drawing(
@@ -113,7 +114,8 @@ def _draw_level(axes: Axes, setting: Setting, column: str) -> None:
 
 def _sentence(family: Sequence[Setting], axis: str) -> str:
     steps = ", ".join(f"{format_value(setting, 'sd_ratio')} at {format_setting(setting, axis)}" for setting in family)
-    return f"{task_name(family[0])}, {format_settings(family[0], axis, 'preconditioner')}: sd ratio {steps}."
+    name = f"{task_name(family[0])}, {format_settings(family[0], axis, 'preconditioner')}"
+    return f"{name}: sd ratio {steps} ({over_seeds(family)})."
 
 
 def _least(settings: Sequence[Setting], levels: Sequence[Setting]) -> str:

@@ -13,6 +13,7 @@ from records.display import format_value
 from records.setting import full_data, sweeps
 from records.study import StudyResults
 from reports.figures.acceptance import draw_acceptance
+from reports.leaderboard import leaderboards
 from reports.style import theme
 from reports.tables import all_tables, comparison
 from tests.reports.studies import row, study_of
@@ -115,6 +116,25 @@ NUMBERS = json.loads((KEPT / "numbers.json").read_text(encoding="utf-8"))
 def is_mixed(line: dict) -> bool:
     """Tables used to average converged seeds with others."""
     return line["num_converged"] not in (0, line["num_ok"])
+
+
+def test_an_error_of_the_mean_is_the_same_number_wherever_it_is_shown():
+    """That of the bias, with the Monte Carlo part taken off; of chains that stand alone with it."""
+    columns = {"mean_error": [0.2, 0.3, 0.25], "squared_bias": [0.03, 0.05, 0.04]}
+    biased = setting(**columns)
+    assert biased.bias().mean == pytest.approx(0.2)
+    assert biased.estimate("mean_error") == biased.bias()
+    (shown,) = biased.parts("mean_error")
+    assert shown == (biased.bias(), True)
+    study = study_of(list(biased.rows))
+    table = comparison(study, study.variants[0]).iloc[0]
+    names = [f"mean_error{end}" for end in ("", "_low", "_high")]
+    value = biased.bias()
+    assert table[names].tolist() == [value.mean, value.low, value.high]
+    (board,) = leaderboards(study).values()
+    assert board.iloc[0][names].tolist() == [value.mean, value.low, value.high]
+    alone = setting(**columns | {"squared_bias": [None] * 3})
+    assert alone.bias().mean == alone.estimate("mean_error").mean == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("name", NUMBERS)

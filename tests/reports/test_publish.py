@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from records.study import StudyResults
 from records.summary import is_complete, read_rows, report_failures
 from reports import again
 from reports.claims import CLAIMS
+from reports.contents import contents_of
 from reports.figures import FIGURES
+from reports.judging import verdicts_of
+from reports.ledger import publications
 from reports.publish import DOCUMENTED, MAX_BYTES, PUBLISHED, first_figure, main, publish
 from reports.types import MAX_SVG_BYTES, Contents
 
@@ -64,6 +68,13 @@ def test_page_tables_verdicts_and_the_first_figure_are_kept_in_place_of_the_old_
     assert kept == ours | {"screenshot.png"}, "what others put there stays"
     num_bytes = sum((out / "small" / name).stat().st_size for name in ours)
     assert f"{num_bytes:,} bytes are now in" in capsys.readouterr().out
+
+
+def test_seeds_that_are_published_are_entered_in_the_ledger(results, tmp_path):
+    write_summary(results, git_commit="abc", seed="3")
+    publish(results, tmp_path / "published" / "small")
+    (entry,) = publications("small", tmp_path / "published" / "ledger.json")
+    assert (entry.commits, entry.seeds) == (["abc"], [3])
 
 
 def test_a_drawing_for_a_phone_is_left_out_where_it_is_large(results, tmp_path):
@@ -125,7 +136,7 @@ def test_of_the_paper_study_the_figures_of_the_documentation_are_kept_too(result
 
 
 def test_a_published_report_is_rendered_again_from_its_own_summary(tmp_path):
-    """By the present code, with the verdicts, findings and times that it has."""
+    """By the present code, with the verdicts that it gives, and the findings and times that it has."""
     shutil.copytree(PUBLISHED / "layers", tmp_path / "published" / "layers")
     (tmp_path / "published" / "layers" / "report.html").write_text("<p>by old templates</p>")
     assert again.main(["--study", "layers", "--out", str(tmp_path / "published")]) == 0
@@ -135,6 +146,9 @@ def test_a_published_report_is_rendered_again_from_its_own_summary(tmp_path):
     for values in (rendered, kept):
         # The code that judges may have changed since, and the words of findings.
         values["claims"] = {claim["id"]: claim["verdict"] for claim in values["claims"]}
+    study = StudyResults.load(PUBLISHED / "layers")
+    now = {claim.id: verdict.outcome for claim, verdict in verdicts_of(contents_of("layers").claims, study)}
+    assert rendered.pop("claims") == now and kept.pop("claims").keys() == now.keys()
     findings = rendered.pop("findings")
     assert len(findings) == len(kept.pop("findings"))
     assert rendered == kept
