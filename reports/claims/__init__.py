@@ -13,6 +13,7 @@ from reports.claims.cost import COST
 from reports.claims.noise import NOISE
 from reports.claims.samplers import SAMPLERS
 from reports.claims.targets import TARGETS
+from reports.strip import short, where
 from reports.types import Claim, ClaimResult, Evidence
 
 CLAIMS: tuple[Claim, ...] = tuple(
@@ -25,6 +26,8 @@ def as_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
     return [
         {
             "id": claim.id,
+            "short": short(claim),
+            "where": where(verdict) if verdict.cases else "",
             "statement": claim.statement,
             "place": claim.place,
             "rule": claim.rule,

@@ -50,30 +50,32 @@ def _range(found: Sequence[Setting]) -> str:
 
 
 def _estimate_of(setting: Setting) -> str:
-    """The paper's, which takes n M points for none of the data, or the one that does not."""
+    """The paper's estimate, which takes n M points for none of the data, the one that does not, or none."""
+    if setting["variance"] == "oracle":
+        return "with σ² known"
     return f"with σ² estimated{' for a finite data set' if setting['variance'] == 'batches_finite' else ''}"
 
 
 def _briefly(setting: Setting, estimates: Sequence[Setting]) -> str:
-    """``M=10``, with the step where it is not the one that most have."""
-    left_out = ["variance", *(["step_size"] if setting["step_size"] == _usual_step(estimates) else [])]
-    return format_settings(setting, *FIXED, *left_out)
+    """``M=10, η=0.0002``, without the one M of the known variance."""
+    alone = len({one["num_batches"] for one in estimates}) == 1
+    return format_settings(setting, *FIXED, "variance", *(["num_batches"] if alone else []))
 
 
-def _usual_step(estimates: Sequence[Setting]) -> float:
-    steps = [float(one["step_size"]) for one in estimates]
-    return max(dict.fromkeys(steps), key=steps.count)
+def _middle_step(estimates: Sequence[Setting]) -> float:
+    steps = sorted({float(one["step_size"]) for one in estimates})
+    return steps[len(steps) // 2]
 
 
 def _least_flattered(estimates: Sequence[Setting]) -> Setting:
-    """The most mini-batches at the usual step, and of these the estimate that has no bias of its own.
+    """The most mini-batches at the middle step, and of these the estimate that has no bias of its own.
 
     The other is too large where n M is a good part of the data, and a width that is right with it is two errors that
     cancel.
     """
-    usual = _usual_step(estimates)
+    middle = _middle_step(estimates)
     return max(
-        (one for one in estimates if one["step_size"] == usual),
+        (one for one in estimates if one["step_size"] == middle),
         key=lambda one: (one["num_batches"], one["variance"] == "batches_finite"),
     )
 
@@ -109,20 +111,18 @@ def _penalty_removes_the_bias(study: StudyResults) -> Verdict:
     wanted: dict[str, Any] = {"variant": "linear", "method": "pbnn", "batch_size": 2, "weight": "data"}
     known = _in_order(settings(study, **wanted, variance="oracle"))
     estimates = _in_order(settings(study, **wanted, variance=ESTIMATED))
-    questions = {one: is_right(one, f"variance estimated, {_named(one)}", rule) for one in estimates}
+    questions = {
+        one: is_right(one, f"variance {'known' if one in known else 'estimated'}, {_named(one)}", rule)
+        for one in [*known, *estimates]
+    }
     parts = [
         Part.of(
-            "with the variance known",
-            *(question for one in known for question in is_right(one, f"variance known, {_named(one)}", rule)),
-        ),
-        *(
-            Part.of(
-                f"{_estimate_of(one)} at {_briefly(one, estimates)}",
-                *questions[one],
-                topic=_estimate_of(one),
-            )
-            for one in estimates
-        ),
+            f"{_estimate_of(one)} at {_briefly(one, among)}",
+            *questions[one],
+            topic=_estimate_of(one),
+        )
+        for among in (known, estimates)
+        for one in among
     ]
     return judge_parts(
         parts,

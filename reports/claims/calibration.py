@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from scipy.special import stdtrit
+
 from implementations.infrastructure.files import Damaged
-from metrics.seeds import Estimate, paired_difference, with_shared_error
+from metrics.seeds import ALPHA, Estimate, paired_difference, with_shared_error
 from records.display import (
     format_estimate,
     format_given,
@@ -177,13 +179,23 @@ def _beside_the_papers(paper: float, on_test: Estimate, share: float) -> str:
     if on_test.mean is None or on_test.error is None:
         return f"The paper's own difference is {format_given(paper)}."
     of_networks = on_test.error * math.sqrt(on_test.num_seeds)
-    spread = 2 * math.hypot(of_networks, 100 * math.sqrt(share / NUM_TEST))
+    # One more network, when the mean and the spread of its like come from num_seeds of them.
+    of_another = stdtrit(on_test.num_seeds - 1, 1 - ALPHA) * math.sqrt(1 + 1 / on_test.num_seeds)
+    spread = of_another * math.hypot(of_networks, 100 * math.sqrt(share / NUM_TEST))
     low, high = on_test.mean - spread, on_test.mean + spread
     return (
         f"The paper's own difference of {format_given(paper)}, of one network on one test set, lies "
         f"{'inside' if low <= paper <= high else 'outside'} what nineteen in twenty such pairs show here, "
         f"{format_number(low, 2)} to {format_number(high, 2)}."
     )
+
+
+def _least_margin(difference: Estimate) -> str:
+    """The end of the interval that lies farther from 0: at this margin two one-sided tests still hold."""
+    if difference.low is None or difference.high is None:
+        return ""
+    least = format_number(max(-difference.low, difference.high), 2)
+    return f". The smallest margin at which they count as the same is {least}"
 
 
 @guarded
@@ -199,7 +211,7 @@ def _mnist_accuracy_is_close(study: StudyResults) -> Verdict:
     numbers = (
         f"{format_estimate(ours)} % with {format_name(penalised)} and {format_estimate(theirs)} % with full data on "
         f"the test set; paired difference on all held-out images {format_estimate(difference)} {POINTS}, with their "
-        f"sampling error. {_beside_the_papers(rule['paper_difference'], on_test, share)}"
+        f"sampling error{_least_margin(difference)}. {_beside_the_papers(rule['paper_difference'], on_test, share)}"
     )
     return verdict(
         [question],

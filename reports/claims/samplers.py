@@ -6,11 +6,13 @@ from records.display import (
     format_name,
     format_number,
     format_range,
+    format_setting,
     format_settings,
     format_value,
+    method_name,
     task_name,
 )
-from records.setting import Setting
+from records.setting import Setting, sweeps
 from records.study import StudyResults
 from reports.claims.bias import is_right
 from reports.claims.cost import growth
@@ -23,8 +25,9 @@ from reports.verdicts import Part, guarded, judge_parts, verdict
 
 @guarded
 def _langevin_mixes_better(study: StudyResults) -> Verdict:
-    pairs = _langevin_and_walk(study)
-    tried = {one: _steps_tried(study, one) for one, _ in pairs}
+    rule = RULES[15]
+    grids = _langevin_and_walk(study, int(rule["steps"]))
+    pairs = [(_best(langevin, rule), _best(walk, rule)) for langevin, walk in grids]
     ratios = [
         (
             one,
@@ -38,44 +41,72 @@ def _langevin_mixes_better(study: StudyResults) -> Verdict:
     ]
     return judge_parts(
         [Part.of(f"on {task_name(one)}", lies_above(per_step, 1), topic="on") for one, per_step, _ in ratios],
-        [one for pair in pairs for one in pair],
-        numbers="effective draws over those of the random walk: "
+        [one for grid in grids for kind in grid for one in kind],
+        numbers="effective draws over those of the random walk, each at the best of its steps within the bias budget: "
         + "; ".join(
             f"{format_estimate(per_step.value)} per step and {format_number(per_evaluation.value.mean, 2)} per "
-            f"evaluation on {task_name(one)} ({tried[one]})"
-            for one, per_step, per_evaluation in ratios
+            f"evaluation on {task_name(one)} ({', '.join(map(_chosen, (one, other), grid))})"
+            for (one, per_step, per_evaluation), (_, other), grid in zip(ratios, pairs, grids, strict=True)
         ),
         conclusions={
             REPRODUCED: "With a Langevin proposal the penalty method mixes faster than with a random walk",
             NOT_REPRODUCED: "A Langevin proposal does not mix faster",
         },
-        more=[per_evaluation for *_, per_evaluation in ratios],
-        alpha=RULES[15].alpha(study),
+        more=[
+            *(per_evaluation for *_, per_evaluation in ratios),
+            *(
+                Evidence(f"{name}, {task_name(one)}, {format_name(one)}", one.estimate(column))
+                for grid in grids
+                for kind in grid
+                for one in kind
+                for column, name in (
+                    ("ess_per_step", "effective draws per step"),
+                    ("audit_balance_residual", "detailed-balance residual"),
+                )
+            ),
+        ],
+        alpha=rule.alpha(study),
     )
 
 
-def _langevin_and_walk(study: StudyResults) -> list[tuple[Setting, Setting]]:
-    """For each task the best-mixing setting of either proposal, on one target with equal mini-batches."""
-    walks = [one for one in settings(study, method="pbnn") if one["variance"] != "oracle"]
-    best: dict[str, tuple[Setting, Setting]] = {}
-    for one in sorted(settings(study, method="pbnn_mala"), key=lambda one: (-one.mean("ess_per_step"), one["label"])):
-        same = ("variant", "target_weight", "batch_size", "num_batches", "variance", "preconditioner")
-        like = [other for other in walks if all(one[name] == other[name] for name in same)]
-        if like and one["variant"] not in best:
-            best[one["variant"]] = one, max(like, key=lambda other: (other.mean("ess_per_step"), other["label"]))
-    if not best:
+#: The settings of one proposal, ascending in the step.
+Grid = list[Setting]
+
+
+def _langevin_and_walk(study: StudyResults, steps: int) -> list[tuple[Grid, Grid]]:
+    """For each task both proposals over their steps, on one target with equal mini-batches; of several the first."""
+    same = ("variant", "target_weight", "batch_size", "num_batches", "variance", "preconditioner")
+    langevin, walks = (
+        {tuple(sweep[0][name] for name in same): sweep for sweep in sweeps(found, "step_size", same)}
+        for found in (settings(study, method="pbnn_mala"), settings(study, method="pbnn", variance="batches"))
+    )
+    both: dict[str, tuple[Grid, Grid]] = {}
+    for key, sweep in langevin.items():
+        if key in walks and min(len(sweep), len(walks[key])) >= steps:
+            both.setdefault(key[0], (sweep, walks[key]))
+    if not both:
         raise NothingToShow(
-            "Missing runs: no two converged settings of pbnn_mala and pbnn have the same target and n M"
+            f"Missing runs: on no task have pbnn_mala and pbnn {steps} converged steps each, at one target and n M"
         )
-    return list(best.values())
+    return list(both.values())
 
 
-def _steps_tried(study: StudyResults, best: Setting) -> str:
-    """How many steps of the Langevin proposal were tried, and whether a larger one could be better still."""
-    steps = {one["step_size"] for one in study.settings(variant=best["variant"], method="pbnn_mala")}
-    if len(steps) == 1:
-        return "one step tried"
-    return f"best of {len(steps)} steps tried{', the largest' if best['step_size'] == max(steps) else ''}"
+def _best(grid: Grid, rule: Rule) -> Setting:
+    """The best-mixing of those whose bias is within the budget."""
+    found = [one for one in grid if abs(one.mean("audit_balance_residual")) <= rule["budget"]]
+    if not found:
+        raise NothingToShow(
+            f"No step of {format_name(grid[0], 'step_size')} on {task_name(grid[0])} has a detailed-balance residual "
+            f"within {rule['budget']:g}"
+        )
+    return max(found, key=lambda one: (one.mean("ess_per_step"), one["label"]))
+
+
+def _chosen(best: Setting, grid: Grid) -> str:
+    """``MALA η=0.03, of 5``: at which step it mixes best, and whether that is the smallest or the largest tried."""
+    place = {grid[0]: ", the smallest", grid[-1]: ", the largest"}.get(best, "")
+    step = format_setting(best, "step_size")
+    return f"{method_name(best['method'])} {step} of {len(grid)} steps{place}"
 
 
 def _against(one: Setting, other: Setting) -> str:
@@ -178,21 +209,33 @@ def _corrected_sgld_stands_still(study: StudyResults) -> Verdict:
         )
         for one in found
     }
+    sizes = by_size(found)
     exponents = [
         Evidence(
             f"exponent of N in this acceptance, {sweep[0]['task']}, {format_settings(sweep[0])}",
             growth(sweep, "log_exact_acceptance"),
         )
-        for sweep in by_size(found)
+        for sweep in sizes
     ]
+    alone = [one for one in found if not any(one in sweep for sweep in sizes)]
     return judge_parts(
         [
-            Part.of(
-                " with ".join(filter(None, [f"on {task_name(one)}", format_differing(one, found)])),
-                lies_below(acceptance, rule["vanishing"]),
-                topic=f"on {task_name(one)}",
-            )
-            for one, acceptance in acceptances.items()
+            *(
+                Part.of(
+                    f"on {sweep[0]['task']} as N grows to {sweep[-1]['num_points']:,}",
+                    lies_below(exponent, 0),
+                    lies_below(acceptances[sweep[-1]], rule["vanishing"]),
+                )
+                for sweep, exponent in zip(sizes, exponents, strict=True)
+            ),
+            *(
+                Part.of(
+                    " with ".join(filter(None, [f"on {task_name(one)}", format_differing(one, found)])),
+                    lies_below(acceptances[one], rule["vanishing"]),
+                    topic=f"on {task_name(one)}",
+                )
+                for one in alone
+            ),
         ],
         found,
         numbers="of single steps, with the same mini-batch there and back, "
@@ -202,7 +245,7 @@ def _corrected_sgld_stands_still(study: StudyResults) -> Verdict:
             REPRODUCED: "A Metropolis test would reject nearly all moves of SGLD",
             NOT_REPRODUCED: "A Metropolis test would accept many moves of SGLD",
         },
-        more=exponents,
+        more=[*acceptances.values(), *exponents],
         alpha=rule.alpha(study),
     )
 
