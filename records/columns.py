@@ -126,7 +126,9 @@ COLUMNS: dict[str, Column] = {
     "reference_reason": Column("text", "why it is not"),
     "reference_r_hat": Column("number", "R-hat of the reference", POSITIVE),
     "reference_ess": Column("number", "bulk effective sample size of the reference; empty for a closed form", POSITIVE),
-    **_deviation("mean_error", "RMS error of the predictive mean, in units of the reference's predictive sd"),
+    **_deviation(
+        "mean_error", "RMS error of the predictive mean, in units of the RMS of the reference's predictive sd"
+    ),
     "squared_bias": Column(
         "number",
         "square of mean_error minus its Monte Carlo part, from the spread between chains; below 0 by chance",

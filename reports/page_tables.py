@@ -150,7 +150,16 @@ def comparison_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
 
 
 #: Columns of a comparison in the order in which they are wanted, after method and backend.
-WANTED = ("converged", "sd ratio", "mean error", "ECE", "ESS per million evaluations", "ESS per second", "w", "NLL")
+WANTED = (
+    "converged",
+    "sd ratio",
+    "mean error, RMS sd",
+    "ECE",
+    "ESS per million evaluations",
+    "ESS per second",
+    "w",
+    "NLL",
+)
 #: A table wider than this is not taken in at a glance.
 NUM_SHOWN = 8
 
@@ -217,7 +226,9 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
         if row.get("method") is None:
             rows.append([*start, Cell("none"), *[Cell("–")] * 3, *entrants])
             continue
-        bias = Cell(f"{format_number(row['mean_error'])} sd", f"× {format_number(row['sd_ratio'])}", row["mean_error"])
+        bias = Cell(
+            f"{format_number(row['mean_error'])} RMS sd", f"× {format_number(row['sd_ratio'])}", row["mean_error"]
+        )
         if row.get("rival_method") is None:
             lead = Cell("no other candidate", style="unresolved")
         else:
@@ -233,7 +244,7 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
     return Table(
         "winners",
         "Most effective draws for their cost, among settings with a small bias",
-        ["task and target", "ESS per", "winner", "ESS", "bias (mean, sd)", "lead", "entrants", "not run"],
+        ["task and target", "ESS per", "winner", "ESS", "bias (mean, width)", "lead", "entrants", "not run"],
         rows,
         meanings={
             "entrants": "methods that ran at this target, and how many of their settings are candidates",
@@ -291,7 +302,7 @@ RUN_COLUMNS = {
     "r_hat": "R-hat",
     "ess_bulk_min": "ESS",
     "acceptance_rate": "acceptance",
-    "mean_error": "mean error",
+    "mean_error": "mean error, RMS sd",
     "sd_ratio": "sd ratio",
     "ece": "ECE",
     "confidence_gap": "confidence gap",

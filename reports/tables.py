@@ -17,7 +17,7 @@ from records.setting import CONVERGED, Setting, full_data
 from records.study import StudyResults
 from reports.benchmarks import Benchmarks, is_met
 
-#: The deviation from the reference that a winner may have, in units of the reference's sd: a tenth of an error bar,
+#: The deviation from the reference that a winner may have, in RMS sd of the reference: a tenth of an error bar,
 #: which nobody sees in a figure. A hundred independent draws resolve it.
 MARGIN = 0.1
 
@@ -36,7 +36,7 @@ CONVERGENCE, FIDELITY, QUALITY, COST = "sampler", "fidelity to its own target", 
 METRICS = {
     "ess_bulk_min": Metric("ESS", CONVERGENCE),
     "acceptance_rate": Metric("acceptance", CONVERGENCE),
-    "mean_error": Metric("mean error", FIDELITY),
+    "mean_error": Metric("mean error, RMS sd", FIDELITY),
     "sd_ratio": Metric("sd ratio", FIDELITY),
     "sliced_w2": Metric("sliced W2", FIDELITY),
     "total_variation": Metric("total variation", FIDELITY),
@@ -131,7 +131,7 @@ WINNER_RULE = (
     "Settings of one task compete when they have the same target, that is the same weight w. "
     f"A setting is a candidate when all its runs have converged ({CONVERGED}), none diverged, "
     "failed or is missing, and its bias is small: "
-    f"in no seed is the predictive mean resolved to be more than {MARGIN} reference sd from the "
+    f"in no seed is the predictive mean resolved to be more than {MARGIN} RMS sd from the "
     f"right answer, or the predictive sd more than {100 * MARGIN:.0f} % off, and its Monte Carlo errors are below "
     f"{MARGIN}, so that such a bias would have shown. The winner is the candidate with the most effective draws for "
     "its cost, in seconds and in evaluations of single data points. It leads clearly when the 95 % interval of its "

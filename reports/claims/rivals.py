@@ -41,7 +41,7 @@ def _exact_is_exact(study: StudyResults) -> Verdict:
     questions = []
     for one in exact:
         width = Evidence(f"sd ratio, {_name(one)}", one.estimate("sd_ratio"))
-        place = Evidence(f"error of the mean, {_name(one)}", one.estimate("mean_error"), "sd")
+        place = Evidence(f"error of the mean, {_name(one)}", one.estimate("mean_error"), "RMS sd")
         questions += [
             lies_within(width, 1 - rule["width"], 1 + rule["width"]),
             lies_below(place, rule["place"]),

@@ -77,8 +77,8 @@ def draw_decisions(results: StudyResults) -> Drawing:
     if own_rule := [one for one in settings if facts_of(one["method"]).acceptance in OWN_RULE]:
         names = " or ".join(map(method_name, in_order(one["method"] for one in own_rule)))
         caption = (
-            "Wrong: on all data the exact rule decides otherwise, with the same random numbers. Wrong rejects cost time, "
-            f"wrong accepts bias; those of {names} cost none where the method is exact. Each at its worst."
+            "Wrong: on all data the exact rule decides otherwise, with the same random numbers. Wrong rejects cost "
+            f"time, wrong accepts bias; those of {names} cost none where the method is exact. Each at its worst."
         )
     others = [one for one in ranked if one is not by_variant[one["variant"]][one["method"]]]
     numbers = (

@@ -12,7 +12,7 @@ from reports.leaderboard import CRITERION, leaderboards, target_text
 from reports.tables import MARGIN
 from reports.types import Finding
 
-BOUND = f"A bias is small within {MARGIN} reference sd in the mean and {100 * MARGIN:.0f} % in the sd."
+BOUND = f"A bias is small within {MARGIN} RMS sd of the reference in the mean and {100 * MARGIN:.0f} % in the sd."
 #: The winner's curse: whoever is best of many by chance looks better than it is.
 SELECTION = "The best are chosen among many methods on the seeds that measure them, which favours the larger field."
 
