@@ -149,6 +149,13 @@ def comparison_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
     )
 
 
+#: Headings of the audit of decisions.
+AUDITED = {
+    "audit_wrong_accepts": "wrong accepts",
+    "audit_wrong_rejects": "wrong rejects",
+    "points_share": "points per decision / N",
+    "audit_balance_residual": "residual",
+}
 #: Columns of a comparison in the order in which they are wanted, after method and backend.
 WANTED = (
     "converged",
@@ -191,6 +198,37 @@ def differences_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
         meanings={tables.COMPARED[name]: COLUMNS[name].meaning for name in shown},
         csv=f"tables/differences_{variant}.csv",
         shown=["method", "backend", *(tables.COMPARED[name] for name in shown)][:NUM_SHOWN],
+    )
+
+
+def audit_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
+    frame = found[f"audit_{variant}"]
+    has_backends = frame["backend"].nunique() > 1
+    shown = {name: heading for name, heading in AUDITED.items() if name in frame}
+    rows = [
+        [
+            method_cell(row),
+            *([Cell(row["backend"])] if has_backends else []),
+            _given_cell(row.get("target_weight")),
+            Cell(str(row["exactness"])),
+            *(estimate_cell(row, name) for name in shown),
+        ]
+        for row in frame.to_dict("records")
+    ]
+    return Table(
+        f"audit-{variant}",
+        f"Decisions on {task_name(variant)} beside those of all data: means over seeds with 95 % intervals",
+        ["method", *(["backend"] if has_backends else []), "w", "on paper", *shown.values()],
+        rows,
+        meanings={
+            "w": COLUMNS["target_weight"].meaning,
+            "on paper": "what the method's card says of its target",
+            AUDITED["audit_wrong_accepts"]: _meaning("audit_wrong_accepts"),
+            AUDITED["audit_wrong_rejects"]: _meaning("audit_wrong_rejects"),
+            AUDITED["points_share"]: "points that a decision reads, as a share of the data; gradients not counted",
+            "residual": f"{_meaning('audit_balance_residual')}; its interval is that of the audit, converged or not",
+        },
+        csv=f"tables/audit_{variant}.csv",
     )
 
 

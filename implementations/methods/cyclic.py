@@ -35,5 +35,5 @@ ROWS = (
     cyclic(_SGLD, "csgld", "cyclic SGLD", "#e7298a"),
     cyclic(_SGLD_CV, "csgld_cv", "cyclic SGLD, control variates", "#b5006b"),
     cyclic(sghmc.CARD, "csghmc", "cyclic SGHMC", "#5c5a00"),
-    cyclic(sgnht.CARD, "csgnht", "cyclic SGNHT", "#7d6a00"),
+    cyclic(sgnht.CARD, "csgnht", "cyclic SGNHT", "#808008"),
 )

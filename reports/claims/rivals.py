@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from implementations.card import Exactness
-from metrics.seeds import Estimate, mean_of_measured
+from metrics.seeds import Estimate
 from records.display import format_estimate, format_name, format_number
 from records.methods import facts_of
 from records.setting import Setting, one_backend
@@ -12,7 +12,7 @@ from records.study import StudyResults
 from reports.claims.rules import RULES
 from reports.leaderboard import CRITERION, target_text, weight_of
 from reports.questions import Answer, Question, lies_above, lies_below, lies_within
-from reports.tables import why_not
+from reports.tables import RESIDUAL, residual_of, why_not
 from reports.types import IN_PART, NOT_REPRODUCED, REPRODUCED, Claim, Evidence, NotAsked, NothingToShow, Verdict
 from reports.verdicts import Part, guarded, judge_parts, verdict
 
@@ -148,16 +148,6 @@ def _mini_batches_pay(study: StudyResults) -> Verdict:
         # A count of none is no close call, whatever its part decides.
         return replace(judged, would_change=f"A mini-batch method within the bias bound on {' and on '.join(lost)}.")
     return judged
-
-
-RESIDUAL = "audit_balance_residual"
-
-
-def residual_of(setting: Setting) -> Estimate:
-    """Mean over seeds of the detailed-balance residual; its error is that of the audits, each of many moves."""
-    rows = [row for row in setting.ok if row[RESIDUAL] is not None and row[f"{RESIDUAL}_mc"] is not None]
-    values, errors = ({row["seed"]: row[name] for row in rows} for name in (RESIDUAL, f"{RESIDUAL}_mc"))
-    return setting.behind(mean_of_measured(values, errors))
 
 
 @guarded

@@ -75,7 +75,8 @@ def draw_decisions(results: StudyResults) -> Drawing:
         "otherwise. Wrong rejects cost time, wrong accepts bias. Each method at its worst; 95 % intervals over seeds."
     )
     if own_rule := [one for one in settings if facts_of(one["method"]).acceptance in OWN_RULE]:
-        names = " or ".join(map(method_name, in_order(one["method"] for one in own_rule)))
+        *some, last = map(method_name, in_order(one["method"] for one in own_rule))
+        names = " or ".join(filter(None, [", ".join(some), last]))
         caption = (
             "Wrong: on all data the exact rule decides otherwise, with the same random numbers. Wrong rejects cost "
             f"time, wrong accepts bias; those of {names} cost none where the method is exact. Each at its worst."

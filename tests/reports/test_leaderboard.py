@@ -114,6 +114,19 @@ def test_the_report_of_the_study_has_its_leaderboards_and_its_frontier(tmp_path)
     assert 'class="mark"' in (tmp_path / "report.html").read_text(), "a reader can point at its marks"
 
 
+def test_a_target_that_mini_batches_lose_is_named_beside_the_figures():
+    values = {"squared_bias": 0.001, "sd_ratio": 1.0}
+    rows = [
+        *runs("pbnn+batch_size=2", 500_000, **values),
+        *runs("full_mh", 2_000_000, **values),
+        *runs("pbnn+batch_size=2", 100, task="digits", squared_bias=0.001, **BIASED),
+        *runs("full_mh", 2_000_000, task="digits", **values),
+    ]
+    drawn = {spec.name: spec.draw(study_of(rows, Path("rivals"))) for spec in contents_of("rivals").figures[:2]}
+    assert drawn["best"].caption.endswith("Not shown: digits, w = 100, where no mini-batch chain qualifies.")
+    assert drawn["frontier"].title == "The cheapest right chain reads mini-batches on 1 of 2 targets"
+
+
 def test_the_study_has_every_method_both_targets_of_every_task_and_one_way_to_tune():
     found = load_study(Path("workflows/studies/rivals.yaml")).runs
     # tempered is full_mh at another weight, and temperature scaling samples nothing.
@@ -211,8 +224,8 @@ class TestTheQuestions:
             ({"tunamh": (0.003, 0.004), "mh_ss": (0.003, 0.03)}, "inconclusive"),
             # 2.2 errors from the margin: too little where one of five cases may be so by chance.
             ({"tunamh": (0.064, 0.02 * 3**0.5)}, "no"),
-            ({"tunamh": (0.064, 0.02 * 3**0.5), **dict.fromkeys(("mh_ss", "mala", "full_mh", "tempered"), (0.0, 0.001))},
-             "inconclusive"),
+            ({"tunamh": (0.064, 0.02 * 3**0.5),
+              **dict.fromkeys(("mh_ss", "mala", "full_mh", "tempered"), (0.0, 0.001))}, "inconclusive"),
             # Not exact on paper: nobody asks.
             ({"naive": (0.4, 0.03), "austerity": (0.4, 0.03)}, "not asked"),
             ({"tunamh": (None, None)}, "not asked"),
