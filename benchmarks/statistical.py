@@ -48,7 +48,9 @@ LIVELY: dict[str, dict[str, dict[str, Any]]] = {
         # The rivals, at steps and batches where their own randomness decides.
         "sgnht": {"batch_size": 50, "step_size": 0.01},
         "csgld": {"batch_size": 50, "step_size": 0.3},
+        "csgld_cv": {"batch_size": 20, "step_size": 0.3},
         "csghmc": {"batch_size": 50, "step_size": 0.1},
+        "csgnht": {"batch_size": 50, "step_size": 0.01},
         "barker_test": {"batch_size": 20, "step_size": 0.5},
         "austerity": {"batch_size": 20, "step_size": 0.5, "epsilon": 0.05},
         "confidence": {"batch_size": 20, "step_size": 0.5, "proxy": "none"},

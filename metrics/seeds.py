@@ -227,6 +227,19 @@ def widened(value: Estimate, errors: Mapping[int, float]) -> Estimate:
     return _with_error(value, half_width / _quantile(value))
 
 
+def mean_of_measured(values: Mapping[int, float], errors: Mapping[int, float]) -> Estimate:
+    """Mean of values that are the same for all seeds, each measured with a standard error of its own.
+
+    Three seeds tell little of their spread; errors that come from many moves each tell that of the mean. It is taken
+    to be normal, so a single seed has an interval too.
+    """
+    if not values:
+        return Estimate(None, None, None, 0, 0)
+    mean = float(np.mean(list(values.values())))
+    error = math.sqrt(sum(errors[seed] ** 2 for seed in values)) / len(values)
+    return _with_error(Estimate(mean, None, None, len(values), 0, mean, dof=1e6), error)
+
+
 def bounded(value: Estimate, values: str) -> Estimate:
     """The estimate with an interval that lies inside the values a quantity can have; its mean is the same.
 

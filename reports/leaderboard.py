@@ -25,7 +25,7 @@ MADE_ELSEWHERE = "made elsewhere"
 NOT_RUN = "not run at this target in this study"
 RULE = (
     f"Ranked by effective draws of the slowest prediction per million evaluations, among entrants whose bias is small "
-    f"(within {MARGIN} reference sd in the mean, {100 * MARGIN:.0f} % in the sd). {WINNER_RULE.split('. ')[1]}."
+    f"(within {MARGIN} RMS sd in the mean, {100 * MARGIN:.0f} % in the sd). {WINNER_RULE.split('. ')[1]}."
 )
 
 Row = dict[str, Any]
@@ -75,9 +75,13 @@ def answer_of(metrics: Row) -> str:
     """What ``metrics`` of draws made elsewhere come to, in words and by the same rule."""
     setting = _entrant("yours", metrics, None)
     problem = _reason(setting)
-    parts = [problem or f"within the bound of leaderboards ({MARGIN} sd in the mean, {100 * MARGIN:.0f} % in the sd)"]
+    parts = [
+        problem or f"within the bound of leaderboards ({MARGIN} RMS sd in the mean, {100 * MARGIN:.0f} % in the sd)"
+    ]
     if metrics.get("mean_error") is not None:
-        parts.append(f"mean off by {metrics['mean_error']:.2g} sd, sd {metrics['sd_ratio']:.3g} times the reference's")
+        parts.append(
+            f"mean off by {metrics['mean_error']:.2g} RMS sd, sd {metrics['sd_ratio']:.3g} times the reference's"
+        )
     if setting.is_converged:
         parts.append(f"ESS {metrics['ess_bulk_min']:.0f}")
     else:

@@ -25,6 +25,7 @@ from reports.inline_svg import colours_of, inline_svg
 from reports.judging import family_text
 from reports.leaderboard_table import leaderboard_tables
 from reports.page_tables import (
+    audit_table,
     benchmarks_table,
     budget_table,
     columns_table,
@@ -180,6 +181,7 @@ def page(
             for variant in study.variants
             if f"differences_{variant}" in found_tables
         ],
+        audits=[audit_table(variant, found_tables) for variant in study.variants if f"audit_{variant}" in found_tables],
         budget=budget_table(used) if (used := budget(read_usage(study.folder))) else None,
         coverage=coverage_table(found_tables["coverage"]) if "coverage" in found_tables else None,
         runs=runs_table(study, list(anchors.values()), run_pages),

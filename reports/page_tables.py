@@ -149,8 +149,24 @@ def comparison_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
     )
 
 
+#: Headings of the audit of decisions.
+AUDITED = {
+    "audit_wrong_accepts": "wrong accepts",
+    "audit_wrong_rejects": "wrong rejects",
+    "points_share": "points per decision / N",
+    "audit_balance_residual": "residual",
+}
 #: Columns of a comparison in the order in which they are wanted, after method and backend.
-WANTED = ("converged", "sd ratio", "mean error", "ECE", "ESS per million evaluations", "ESS per second", "w", "NLL")
+WANTED = (
+    "converged",
+    "sd ratio",
+    "mean error, RMS sd",
+    "ECE",
+    "ESS per million evaluations",
+    "ESS per second",
+    "w",
+    "NLL",
+)
 #: A table wider than this is not taken in at a glance.
 NUM_SHOWN = 8
 
@@ -182,6 +198,37 @@ def differences_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
         meanings={tables.COMPARED[name]: COLUMNS[name].meaning for name in shown},
         csv=f"tables/differences_{variant}.csv",
         shown=["method", "backend", *(tables.COMPARED[name] for name in shown)][:NUM_SHOWN],
+    )
+
+
+def audit_table(variant: str, found: Mapping[str, pd.DataFrame]) -> Table:
+    frame = found[f"audit_{variant}"]
+    has_backends = frame["backend"].nunique() > 1
+    shown = {name: heading for name, heading in AUDITED.items() if name in frame}
+    rows = [
+        [
+            method_cell(row),
+            *([Cell(row["backend"])] if has_backends else []),
+            _given_cell(row.get("target_weight")),
+            Cell(str(row["exactness"])),
+            *(estimate_cell(row, name) for name in shown),
+        ]
+        for row in frame.to_dict("records")
+    ]
+    return Table(
+        f"audit-{variant}",
+        f"Decisions on {task_name(variant)} beside those of all data: means over seeds with 95 % intervals",
+        ["method", *(["backend"] if has_backends else []), "w", "on paper", *shown.values()],
+        rows,
+        meanings={
+            "w": COLUMNS["target_weight"].meaning,
+            "on paper": "what the method's card says of its target",
+            AUDITED["audit_wrong_accepts"]: _meaning("audit_wrong_accepts"),
+            AUDITED["audit_wrong_rejects"]: _meaning("audit_wrong_rejects"),
+            AUDITED["points_share"]: "points that a decision reads, as a share of the data; gradients not counted",
+            "residual": f"{_meaning('audit_balance_residual')}; its interval is that of the audit, converged or not",
+        },
+        csv=f"tables/audit_{variant}.csv",
     )
 
 
@@ -217,7 +264,9 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
         if row.get("method") is None:
             rows.append([*start, Cell("none"), *[Cell("–")] * 3, *entrants])
             continue
-        bias = Cell(f"{format_number(row['mean_error'])} sd", f"× {format_number(row['sd_ratio'])}", row["mean_error"])
+        bias = Cell(
+            f"{format_number(row['mean_error'])} RMS sd", f"× {format_number(row['sd_ratio'])}", row["mean_error"]
+        )
         if row.get("rival_method") is None:
             lead = Cell("no other candidate", style="unresolved")
         else:
@@ -233,7 +282,7 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
     return Table(
         "winners",
         "Most effective draws for their cost, among settings with a small bias",
-        ["task and target", "ESS per", "winner", "ESS", "bias (mean, sd)", "lead", "entrants", "not run"],
+        ["task and target", "ESS per", "winner", "ESS", "bias (mean, width)", "lead", "entrants", "not run"],
         rows,
         meanings={
             "entrants": "methods that ran at this target, and how many of their settings are candidates",
@@ -291,7 +340,7 @@ RUN_COLUMNS = {
     "r_hat": "R-hat",
     "ess_bulk_min": "ESS",
     "acceptance_rate": "acceptance",
-    "mean_error": "mean error",
+    "mean_error": "mean error, RMS sd",
     "sd_ratio": "sd ratio",
     "ece": "ECE",
     "confidence_gap": "confidence gap",

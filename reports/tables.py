@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from metrics.seeds import Estimate
+from metrics.seeds import Estimate, mean_of_measured
 from records.display import distinct_settings, format_name, method_name
-from records.methods import in_order
+from records.methods import facts_of, in_order
 from records.setting import CONVERGED, Setting, full_data
 from records.study import StudyResults
 from reports.benchmarks import Benchmarks, is_met
 
-#: The deviation from the reference that a winner may have, in units of the reference's sd: a tenth of an error bar,
+#: The deviation from the reference that a winner may have, in RMS sd of the reference: a tenth of an error bar,
 #: which nobody sees in a figure. A hundred independent draws resolve it.
 MARGIN = 0.1
 
@@ -36,7 +36,7 @@ CONVERGENCE, FIDELITY, QUALITY, COST = "sampler", "fidelity to its own target", 
 METRICS = {
     "ess_bulk_min": Metric("ESS", CONVERGENCE),
     "acceptance_rate": Metric("acceptance", CONVERGENCE),
-    "mean_error": Metric("mean error", FIDELITY),
+    "mean_error": Metric("mean error, RMS sd", FIDELITY),
     "sd_ratio": Metric("sd ratio", FIDELITY),
     "sliced_w2": Metric("sliced W2", FIDELITY),
     "total_variation": Metric("total variation", FIDELITY),
@@ -127,11 +127,57 @@ def differences(study: StudyResults, variant: str) -> pd.DataFrame:
     return _frame(rows)
 
 
+RESIDUAL = "audit_balance_residual"
+
+
+def audited(setting: Setting) -> bool:
+    """Were its decisions weighed by all the data? What moves without deciding has none."""
+    has_audit = any(setting.has(name) for name in ("audit_wrong_accepts", RESIDUAL))
+    return has_audit and facts_of(setting["method"]).acceptance != "always"
+
+
+def residual_of(setting: Setting) -> Estimate:
+    """Mean over seeds of the detailed-balance residual; its error is that of the audits, each of many moves.
+
+    A residual is that of single moves, so chains need not have converged.
+    """
+    rows = [row for row in setting.ok if row[RESIDUAL] is not None and row[f"{RESIDUAL}_mc"] is not None]
+    values, errors = ({row["seed"]: row[name] for row in rows} for name in (RESIDUAL, f"{RESIDUAL}_mc"))
+    return setting.behind(mean_of_measured(values, errors))
+
+
+def points_share(setting: Setting) -> Estimate:
+    """Points that a decision reads, over N: those of its mini-batches, or as many as the audit counted."""
+    num_points = float(setting["num_points"])
+    if setting.has("audit_mean_points"):
+        return setting.estimate("audit_mean_points").scaled(1 / num_points)
+    if setting["batch_size"] is None or not facts_of(setting["method"]).is_minibatch:
+        return Estimate(None, None, None, 0, 0)
+    return Estimate(setting["batch_size"] * (setting["num_batches"] or 1) / num_points, None, None, 0, 0)
+
+
+def audit(study: StudyResults, variant: str) -> pd.DataFrame:
+    """One row per setting of a task whose decisions were audited: how often it decides otherwise than all the data.
+
+    A wrong decision is no bias where a method is exact by a rule of its own; its residual tells.
+    """
+    rows = []
+    texts = distinct_settings(study.all_settings)
+    for setting in filter(audited, study.settings(variant=variant)):
+        row = _names(setting, texts) | {"target_weight": setting["target_weight"]}
+        row["exactness"] = str(facts_of(setting["method"]).exactness)
+        for name in ("audit_wrong_accepts", "audit_wrong_rejects"):
+            row |= _numbers(name, setting.estimate(name))
+        row |= _numbers("points_share", points_share(setting)) | _numbers(RESIDUAL, residual_of(setting))
+        rows.append(row)
+    return _frame(rows)
+
+
 WINNER_RULE = (
     "Settings of one task compete when they have the same target, that is the same weight w. "
     f"A setting is a candidate when all its runs have converged ({CONVERGED}), none diverged, "
     "failed or is missing, and its bias is small: "
-    f"in no seed is the predictive mean resolved to be more than {MARGIN} reference sd from the "
+    f"in no seed is the predictive mean resolved to be more than {MARGIN} RMS sd from the "
     f"right answer, or the predictive sd more than {100 * MARGIN:.0f} % off, and its Monte Carlo errors are below "
     f"{MARGIN}, so that such a bias would have shown. The winner is the candidate with the most effective draws for "
     "its cost, in seconds and in evaluations of single data points. It leads clearly when the 95 % interval of its "
@@ -265,6 +311,7 @@ def all_tables(study: StudyResults) -> dict[str, pd.DataFrame]:
     for variant in study.variants:
         tables[f"comparison_{variant}"] = comparison(study, variant)
         tables[f"differences_{variant}"] = differences(study, variant)
+        tables[f"audit_{variant}"] = audit(study, variant)
     return {name: table for name, table in tables.items() if len(table)}
 
 

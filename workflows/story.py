@@ -8,12 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from records.display import format_number, method_name
-from records.methods import facts_of
 from records.study import StudyResults
-from reports.claims.rivals import best_pairs, target_of
+from reports.claims.rivals import best_pairs, lost_targets
 from reports.claims.tall import FULL_DATA, fastest, is_right, widest
 from reports.evidence import CONTROLLED, full_data_of, require, settings
-from reports.leaderboard import CRITERION, leaderboards
+from reports.leaderboard import CRITERION
 from reports.types import Finding, NothingToShow
 
 
@@ -71,16 +70,14 @@ def _large_data(study: StudyResults) -> Finding:
 
 
 def _rivals(study: StudyResults) -> Finding:
-    ratios = {target_of(ours): ours.ratio(theirs, CRITERION) for ours, theirs in best_pairs(study)}
-    wins = [one for one in ratios.values() if one.low is not None and one.low > 1]
-    # Targets on which some method has a small bias, and none on mini-batches.
-    ranked = [board[board["rank"].notna()]["method"] for board in leaderboards(study).values()]
-    lost = sum(bool(len(methods)) and not any(facts_of(one).is_minibatch for one in methods) for methods in ranked)
-    require(len(wins) > lost)
+    ratios = [ours.ratio(theirs, CRITERION) for ours, theirs in best_pairs(study)]
+    wins = [one for one in ratios if one.low is not None and one.low > 1]
+    lost = lost_targets(study)
+    require(len(wins) > len(lost))
     low, high = (rounded(end(one.mean or 0.0 for one in wins)) for end in (min, max))
     return Finding(
-        f"If a small bias is allowed, mini-batches are cheaper than full data on {len(wins)} of {len(ratios) + lost} "
-        "targets.",
+        f"Where a small bias is acceptable, mini-batches are cheaper than full data on {len(wins)} of "
+        f"{len(ratios) + len(lost)} targets.",
         f"There the best mini-batch method needs {low} to {high} times fewer evaluations per effective draw than the "
         "best full-data method.",
     )

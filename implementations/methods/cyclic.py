@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from implementations.card import Card
-from implementations.methods import paper, sghmc
+from implementations.methods import control_variates, paper, sghmc, sgnht
 from implementations.settings import Setting
 
 #: Zhang, Li, Zhang, Chen and Wilson (2020), equation 1; the noise of a step stays on in the early part of a cycle too.
@@ -27,9 +27,13 @@ def cyclic(card: Card, name: str, label: str, colour: str) -> Card:
     )
 
 
-_SGLD = next(card for card in paper.ROWS if card.name == "sgld")
+_SGLD, _SGLD_CV = (
+    next(card for card in (*paper.ROWS, *control_variates.ROWS) if card.name == name) for name in ("sgld", "sgld_cv")
+)
 
 ROWS = (
     cyclic(_SGLD, "csgld", "cyclic SGLD", "#e7298a"),
+    cyclic(_SGLD_CV, "csgld_cv", "cyclic SGLD, control variates", "#b5006b"),
     cyclic(sghmc.CARD, "csghmc", "cyclic SGHMC", "#5c5a00"),
+    cyclic(sgnht.CARD, "csgnht", "cyclic SGNHT", "#808008"),
 )

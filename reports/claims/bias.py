@@ -21,7 +21,7 @@ ESTIMATED = ["batches", "batches_finite"]
 def is_right(setting: Setting, name: str, rule: Rule) -> tuple[Question, Question]:
     """Has the predictive band the width and the place of the exact one?"""
     width = Evidence(f"sd ratio to the exact posterior, {name}", setting.estimate("sd_ratio"))
-    place = Evidence(f"error of the mean, {name}", setting.bias(), "exact sd")
+    place = Evidence(f"error of the mean, {name}", setting.bias(), "RMS sd")
     return lies_within(width, 1 - rule["width"], 1 + rule["width"]), lies_below(place, rule["place"])
 
 

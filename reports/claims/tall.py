@@ -13,6 +13,11 @@ from reports.types import Claim, Evidence, NotAsked, NothingToShow, Verdict
 from reports.verdicts import guarded, verdict
 
 FULL_DATA = ("full_mh", "mala", "blackjax_hmc", "blackjax_nuts")
+#: What the error of a prediction is measured in here, and where it is measured otherwise.
+OWN_SD = (
+    "Each prediction is measured in its own sd; errors in RMS sd, as under 'Who won' and on leaderboards, divide by "
+    "the root mean square of all and are smaller where sure predictions are off."
+)
 #: The task whose N can be chosen.
 SYNTHETIC = "logistic"
 
@@ -88,7 +93,7 @@ def _steps_do_not_grow(study: StudyResults) -> Verdict:
 def _exactness(setting: Setting) -> list[Question]:
     rule, name = RULES[23], f"{format_name(setting, 'preconditioner')} on {task_name(setting)}"
     width = Evidence(f"sd ratio to the gold standard, {name}", setting.estimate("sd_ratio"))
-    place = Evidence(f"error of the mean, {name}", setting.estimate("mean_error"), "sd")
+    place = Evidence(f"error of the mean, {name}", setting.estimate("mean_error"), "RMS sd")
     return [
         lies_within(width, 1 - rule["exact_width"], 1 + rule["exact_width"]),
         lies_below(place, rule["exact_place"]),
@@ -123,7 +128,7 @@ def _is_the_posterior(study: StudyResults) -> Verdict:
     few = [one for one in study.settings(variant="digits", method=list(CONTROLLED)) if one.converged]
     numbers = "; ".join(
         f"{task_name(one)} ({method_name(one['method'])}) sd {format_estimate(one.estimate('sd_ratio'))} and mean off "
-        f"by {format_estimate(one.estimate('mean_error'))} sd"
+        f"by {format_estimate(one.estimate('mean_error'))} RMS sd"
         for one in chosen
     )
     return verdict(
@@ -176,18 +181,19 @@ def _chain_is_needed(study: StudyResults) -> Verdict:
     for variant in ("digits", *tall_variants(study)):
         (one,) = settings(study, variant=variant, method="laplace")[:1]
         evidence = Evidence(
-            f"error of Laplace's predictive mean, {task_name(variant)}", one.estimate("point_error"), "sd"
+            f"error of Laplace's predictive mean, {task_name(variant)}", one.estimate("point_error"), "own sd"
         )
         is_near = variant not in ("digits", "mnist")
         questions.append((lies_below if is_near else lies_above)(evidence, RULES[25]["exact_place"]))
         used.append(one)
-        numbers.append(f"{format_estimate(evidence.value)} sd on {task_name(variant)}")
+        numbers.append(f"{format_estimate(evidence.value)} own sd on {task_name(variant)}")
+    found = ", ".join(numbers)
     return verdict(
         questions,
         used,
         conclusions={
-            True: f"The Gaussian at the mode predicts with a mean that is off by {', '.join(numbers)}.",
-            False: f"Not as expected: the Gaussian at the mode predicts with a mean off by {', '.join(numbers)}.",
+            True: f"The Gaussian at the mode predicts with a mean that is off by {found}. {OWN_SD}",
+            False: f"Not as expected: the Gaussian at the mode predicts with a mean off by {found}. {OWN_SD}",
         },
         alpha=RULES[25].alpha(study),
     )
@@ -219,7 +225,7 @@ TALL = tuple(
         (
             23,
             "Chains with control variates sample the posterior of all data",
-            "What such chains sample is the posterior of all data.",
+            "These chains sample the posterior of all data.",
             _is_the_posterior,
         ),
         (

@@ -85,7 +85,7 @@ def offers_of(settings: Sequence[Setting], price: str) -> dict[str, list[Offer]]
 
 
 def error_of(setting: Setting) -> tuple[float, float]:
-    """Interval of the largest of three errors, in sd of the reference.
+    """Interval of the largest of three errors, in sd of the reference: their RMS, or each prediction's own.
 
     That of the mean, its Monte Carlo part taken off; that of the width, as a chain can have the right mean and a band
     that is far too wide; and that of single predictions, whose means can be off where their average is not.
@@ -187,7 +187,7 @@ def bias_panels(offers: Mapping[tuple[str, str], Sequence[Offer]], unit: str) ->
     for axes in all_axes[-columns:]:
         axes.set_xlabel(f"{unit},\nfor an effective draw", fontsize=SMALL)
     for axes in all_axes[::columns]:
-        axes.set_ylabel("error of the band at most,\nin exact sd", fontsize=SMALL)
+        axes.set_ylabel("error of the band at most,\nin RMS or own sd", fontsize=SMALL)
     used = [offer.setting for offer in everything]
     free = {offer.setting["method"] for offer in everything if not offer.price}
     handles = [
@@ -263,7 +263,7 @@ def _mark(offer: Offer, unit: str) -> Mark:
     )
     parts = [
         f"{format_name(setting)} on {task_name(setting)}, {offer.target}",
-        f"error of the band, in exact sd: {error}",
+        f"error of the band, in RMS or own sd: {error}",
         f"{format_number(offer.price)} {unit} for an effective draw",
         seeds + ("" if setting.is_converged else ", not converged"),
     ]
@@ -350,7 +350,7 @@ def draw_step_cost(results: StudyResults) -> Drawing:
     )
     # One that reads mini-batches, and one that reads everything.
     named = {facts_of(method).is_minibatch: method for method in reversed(growths)}.values()
-    title = f"On {largest / smallest:,.0f} times the data a step takes " + listed(
+    title = f"On {largest / smallest:,.0f} times the data a step takes, in elapsed time, " + listed(
         [f"{growths[method]} times as long ({method_name(method)})" for method in named]
     )
     return Drawing(figure, caption, runs_of(used), title, tuple(numbers))

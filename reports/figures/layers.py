@@ -43,7 +43,7 @@ def draw_layers(results: StudyResults) -> Drawing:
     for axes in (width, place) if is_narrow() else (width,):
         axes.set_yticklabels(names, fontsize=SMALL)
     width.set_xlabel("predictive sd / reference sd")
-    place.set_xlabel("error of the mean, in reference sd")
+    place.set_xlabel("error of the mean, in RMS sd")
     place.set_xlim(left=0)
     if handles := hollow_handles(shown):
         legend(figure, handles, is_below=True)
@@ -52,7 +52,8 @@ def draw_layers(results: StudyResults) -> Drawing:
         "holds. Lines are 95 % intervals over seeds; a single seed has none."
     )
     numbers = tuple(
-        f"{format_name(one)}: sd ratio {format_value(one, 'sd_ratio')}, mean off by {format_estimate(one.bias())} sd."
+        f"{format_name(one)}: sd ratio {format_value(one, 'sd_ratio')}, mean off by {format_estimate(one.bias())} RMS "
+        "sd."
         for one in shown
     )
     return Drawing(figure, caption, runs_of(shown), _message(shown), (*numbers, *unconverged_lines(shown)))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from records.display import estimate_parts, format_estimate, format_name, format_rounded, format_value, method_name
 from records.methods import facts_of
 from records.study import StudyResults
-from reports.claims.rivals import best_pairs, target_of
+from reports.claims.rivals import best_pairs, lost_targets, target_of
 from reports.figures.captions import runs_of, unconverged_lines
 from reports.figures.cost import Offer, bias_caption, bias_panels, compared, counted_lines, marks_of, offers_of
 from reports.figures.marks import SMALL, blank, whole_decades, wrapped
@@ -58,9 +58,11 @@ def draw_best(results: StudyResults) -> Drawing:
     times = " to ".join(dict.fromkeys(format_rounded(end(ratios)) for end in (min, max)))
     title = f"Per evaluation, mini-batches give {times} times the effective draws of all data"
     caption = (
-        "Above each line, the best chain on mini-batches, below it the best on all data, of those whose bias is small "
-        "at that target. An evaluation is the likelihood or gradient of one data point."
+        "Above each line, the best mini-batch chain, below it the best on all data, of those with a small bias. An "
+        "evaluation is of one data point."
     )
+    if lost := lost_targets(results):
+        caption += f" Not shown: {', '.join(lost)}, where no mini-batch chain qualifies."
     used = [one for pair in pairs for one in pair]
     return Drawing(figure, caption, runs_of(used), title if min(ratios) > 1 else "", tuple(numbers))
 
@@ -84,14 +86,22 @@ def draw_frontier(results: StudyResults) -> Drawing:
 
 
 def _message(parts: Iterable[Sequence[Offer]]) -> str:
-    """On how many targets the cheapest chain within the bound reads mini-batches, where others are within it too."""
+    """On how many targets the cheapest chain within the bound reads mini-batches, of those where both kinds entered."""
     cheapest = []
     for part in parts:
         # Draws that cost nothing are of no chain.
-        right = [one for one in part if one.is_right and one.price]
-        if len({facts_of(one.setting["method"]).is_minibatch for one in right}) == 2:
+        chains = [one for one in part if one.price]
+        right = [one for one in chains if one.is_right]
+        # Where mini-batches alone are right there is nothing to be cheaper than.
+        is_contest = any(not _is_minibatch(one) for one in right) and any(map(_is_minibatch, chains))
+        if is_contest:
             cheapest.append(min(right, key=lambda one: one.price))
     if not cheapest:
         return ""
-    won = sum(facts_of(one.setting["method"]).is_minibatch for one in cheapest)
-    return f"The cheapest right chain reads mini-batches on {won} of {len(cheapest)} targets"
+    return (
+        f"The cheapest right chain reads mini-batches on {sum(map(_is_minibatch, cheapest))} of {len(cheapest)} targets"
+    )
+
+
+def _is_minibatch(offer: Offer) -> bool:
+    return facts_of(offer.setting["method"]).is_minibatch

@@ -19,9 +19,10 @@ def _flat_in_n(study: StudyResults) -> Finding:
     smallest, largest = (sweeps[0][end]["num_points"] for end in (0, -1))
     widths = ", ".join(f"{format_number(one.mean('sd_ratio'))} times on {task_name(one)}" for one in best)
     return Finding(
-        "With control variates, mini-batches sample the posterior of all data at the same cost however large the data.",
-        f"An effective draw takes {times} times as many evaluations with N = {largest:,} points as with "
-        f"{smallest:,}. The fastest chain is as wide as the gold standard: {widths}.",
+        "With control variates, mini-batches sample the posterior of all data with the same number of evaluations, "
+        "however large the data.",
+        f"With control variates, an effective draw takes {times} times as many evaluations with N = {largest:,} points "
+        f"as with {smallest:,}. The fastest chain is as wide as the gold standard: {widths}.",
     )
 
 
@@ -54,7 +55,7 @@ def _gaussian(study: StudyResults) -> Finding:
     digits, mnist, flights = (format_number(error, 2) for error in errors.values())
     return Finding(
         "With many points per parameter, a Gaussian at the mode is enough.",
-        f"No chain is needed there: its predictive means are off by {flights} sd on flights, {mnist} on mnist and "
+        f"No chain is needed there: its predictive means are off by {flights} own sd on flights, {mnist} on mnist and "
         f"{digits} on digits.",
     )
 

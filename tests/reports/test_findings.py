@@ -170,11 +170,37 @@ def test_the_study_rivals_begins_with_what_mini_batches_gain_and_who_wins():
         board_runs("tempered+batch_size=5", 300_000, target_weight=5.0),
     )
     gain, winners, bias = found
+    assert gain.headline.startswith("Where a small bias is acceptable,")
     assert gain.headline.endswith("than full data on 1 of 2 targets.")
+    assert "chosen among many methods on the seeds that measure them" in gain.text
     assert "gives 0.10 to 4.0 times as many" in gain.text
     assert "4.00 [4.00, 4.00] on linear, w = 100 (PBNN over " in gain.text and "] on linear, w = 5" in gain.text
     assert winners.headline == "No method is best on every target."
     assert bias.headline.startswith("Of 4 methods, 3 have a small bias") and "aive" in bias.text
+
+
+def test_draws_that_read_nothing_are_named_and_do_not_win_per_evaluation():
+    """As under 'Who won': the Gaussian at the mode has no draws per evaluation."""
+    _, winners, _ = of_rivals(
+        board_runs("laplace", 0),
+        board_runs("pbnn+batch_size=10", 500_000),
+        board_runs("full_mh", 2_000_000),
+        board_runs("naive", 10_000, **BIASED),
+        board_runs("tempered+batch_size=5", 300_000, target_weight=5.0),
+    )
+    aside = "(Laplace, which draws from a Gaussian and reads nothing, aside)"
+    start = f"Most effective draws per evaluation with a small bias {aside}: PBNN on linear, w = 100; "
+    assert winners.text.startswith(start)
+    # A target on which mini-batches are all biased is lost, and named; Laplace does not save it.
+    gain, *_ = of_rivals(
+        board_runs("pbnn+batch_size=10", 500_000),
+        board_runs("full_mh", 2_000_000),
+        board_runs("laplace", 0, target_weight=5.0),
+        board_runs("pbnn+batch_size=5", 10_000, target_weight=5.0, **BIASED),
+        board_runs("tempered+batch_size=5", 300_000, target_weight=5.0),
+    )
+    assert gain.headline.endswith("on 1 of 2 targets.")
+    assert "On linear, w = 5 no chain on mini-batches has a small bias." in gain.text
 
 
 def test_nothing_is_said_of_rivals_that_the_leaderboards_do_not_hold():

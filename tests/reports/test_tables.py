@@ -12,6 +12,7 @@ from reports.tables import (
     CRITERIA,
     MARGIN,
     all_tables,
+    audit,
     comparison,
     coverage,
     differences,
@@ -64,6 +65,40 @@ def test_resolved_deviations_are_counted_and_metrics_a_task_does_not_have_are_le
 def test_evaluations_are_likelihoods_and_gradients_together():
     rows = [row("mala", ess_bulk_min=600.0, likelihood_evaluations=1_000_000, gradient_evaluations=2_000_000)]
     assert comparison(study_of(rows), "linear")["ess_per_million_evaluations"].tolist() == pytest.approx([200.0])
+
+
+def test_the_audit_has_who_decides_and_the_residual_with_the_error_of_its_own_runs():
+    counted = [(0.02, 0.03), (-0.01, 0.04), (0.05, 0.05)]
+    decisions = {"audit_wrong_accepts": 0.04, "audit_wrong_rejects": 0.1}
+    rows = [
+        # Not converged: single moves say as much.
+        row(
+            "mh_ss+batch_size=2",
+            seed,
+            audit_balance_residual=residual,
+            audit_balance_residual_mc=error,
+            audit_mean_points=30.0,
+            r_hat=1.5,
+            **decisions,
+        )
+        for seed, (residual, error) in enumerate(counted)
+    ]
+    rows += [row("pbnn+batch_size=2+num_batches=5", seed, **decisions) for seed in range(3)]
+    # It moves without deciding, and this one was never audited.
+    rows += [row("sgld+batch_size=5", audit_wrong_accepts=0.9), row("full_mh")]
+    table = audit(study_of(rows), "linear").set_index("method")
+    assert list(table.index) == ["mh_ss", "pbnn"]
+    assert table["exactness"].tolist() == ["exact", "conditional"]
+    assert table["audit_wrong_accepts"].tolist() == pytest.approx([0.04, 0.04])
+    # Of 100 points: as the audit counted, and M mini-batches of n.
+    assert table["points_share"].tolist() == pytest.approx([0.3, 0.1])
+    ours = table.loc["mh_ss"]
+    error = np.sqrt(0.03**2 + 0.04**2 + 0.05**2) / 3
+    expected = stats.norm.interval(0.95, loc=0.02, scale=error)
+    found = ours["audit_balance_residual_low"], ours["audit_balance_residual_high"]
+    assert found == pytest.approx(expected, rel=1e-4) and ours["audit_balance_residual"] == pytest.approx(0.02)
+    assert pd.isna(table.loc["pbnn", "audit_balance_residual"])
+    assert "audit_linear" in all_tables(study_of(rows))
 
 
 def test_differences_are_paired_with_the_full_data_chain_of_the_same_backend():
