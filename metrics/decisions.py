@@ -191,8 +191,8 @@ def balance(
 
     ``there`` and ``back`` are the mean acceptances with the variances of these means, ``exact`` is the log of what
     their ratio should be. r changes its sign with the direction, so moves are taken uphill, where exact < 0. They are
-    chosen by what is known of them, |exact| <= LARGEST_MOVE: those whose estimate happens to be above 0 are estimated too
-    high. None where too few are left that were ever accepted both ways.
+    chosen by what is known of them, |exact| <= LARGEST_MOVE: those whose estimate happens to be above 0 are estimated
+    too high. None where too few are left that were ever accepted both ways.
     """
     # In single precision the square of a rare acceptance is 0.
     there, there_variance, back, back_variance, exact = (
