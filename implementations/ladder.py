@@ -1,8 +1,8 @@
-"""Tuning on one budget for every method: ``step_size: ladder`` tries a ladder of steps by pilots of equal evaluations.
+"""Tuning on one budget for every method: ``step_size: ladder`` tries a ladder of steps by short pilots.
 
 Rungs are factors of 2 around the method's own default, and beyond an end of the ladder as long as the best is there.
-Each gets the same number of evaluations of single points. Of the steps whose temperature is within the bound and whose
-effective draws in the run itself would be ENOUGH, the best has
+Each is allowed the same share of the evaluations that are left, of single points. Of the steps whose temperature is
+within the bound and whose effective draws in the run itself would be ENOUGH, the best has
 
     most effective draws of the slowest output per evaluation;
 
@@ -13,9 +13,11 @@ the variance of an output, successive draws f and f' have the correlation r = 1 
 autoregression of that correlation has (1 - r) / (1 + r) effective draws for each. A chain that stands still has none.
 
 The temperature (E[(theta - c) · grad U] / P, Wenzel et al. 2020) is 1 for draws of the target, whatever it is and for
-any fixed c: an integral by parts. Of a Gaussian target it is the mean ratio of variances, and a step too large for a
-method that is not exact raises it. It needs no reference, and a mini-batch that the chain has not seen estimates it
-without bias.
+any c that does not depend on theta: an integral by parts. Of a Gaussian target it is the mean ratio of variances, and a
+step too large for a method that is not exact raises it. It needs no reference, and a mini-batch that the chain has not
+seen estimates it without bias. The mini-batch tells only how the gradient differs from that of all points at one place,
+which takes most of its noise away. Each chain's c is where the others have been: its own mean would follow it, and a
+slow chain would look colder than it is.
 
 On a whole network it stays near 1 long after predictions are too wide. There a study tunes by the right predictions
 themselves (workflows.steps.tune): ``Known`` has them for a problem of another seed, and the budget is JUDGED_BUDGET.
@@ -31,7 +33,7 @@ of their own, fixed by the run's seed, and are thrown away.
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -49,7 +51,7 @@ from implementations.tasks.starts import starts
 from implementations.tuning import Tuned, ladder, pilot_seed
 
 #: The budget: so many passes over the data by every chain, and on few data so many evaluations in all.
-NUM_PASSES, LEAST_BUDGET = 100, 8_000_000
+NUM_PASSES, LEAST_BUDGET = 100, 24_000_000
 #: Exponents of 2, the default first; where the budget does not reach for all, the first of them.
 RUNGS = (0, 1, -1, 2, -2, 3, -3)
 #: So many more where the best is at an end: defaults are further from the best of some methods than of others.
@@ -82,8 +84,8 @@ MOST_JUDGED_STEPS = 300_000
 BIAS_BOUND = 0.05
 #: Effective draws that tell an efficiency by themselves.
 LEAST_ESS = 100
-#: Draws whose gradient is estimated, and the points of each estimate.
-NUM_GRADIENTS, GRADIENT_POINTS = 64, 2000
+#: Draws whose gradient is estimated, and the points of each estimate, which are looked at in two places.
+NUM_GRADIENTS, GRADIENT_POINTS = 256, 400
 #: Training points whose outputs are followed, and draws of the Gaussian at the mode that tell their variance.
 NUM_PROBES, NUM_GAUSSIAN = 20, 400
 
@@ -139,14 +141,18 @@ class Rung:
 
     @property
     def is_within_bound(self) -> bool:
-        """Is no deviation beyond the bound resolved?"""
+        """Is the deviation, Monte Carlo error taken off? Of a large error no more counts than the bound itself."""
         if self.draws_per_step == 0:
             return False
         if self.bias is not None:
             return self.bias.is_within_bound
-        if self.temperature is None:
-            return False
-        return abs(self.temperature - 1) - 2 * self.temperature_error <= TEMPERATURE_BOUND
+        return self.deviation**2 - min(self.temperature_error, TEMPERATURE_BOUND) ** 2 <= TEMPERATURE_BOUND**2
+
+    @property
+    def deviation(self) -> float:
+        """From 1: of the width of predictions where the right ones are known, else of the temperature."""
+        value = self.temperature if self.bias is None else self.bias.sd_ratio
+        return math.inf if value is None or self.draws_per_step == 0 else abs(value - 1)
 
     def record(self) -> dict[str, Any]:
         """In plain values."""
@@ -155,7 +161,7 @@ class Rung:
 
 
 def budget_of(num_points: int, chains: int) -> int:
-    """Evaluations that tuning may take, the same for every method on a problem."""
+    """Evaluations that tuning is allowed, the same for every method on a problem."""
     return max(LEAST_BUDGET, NUM_PASSES * num_points * chains)
 
 
@@ -171,9 +177,8 @@ def climb(
     """The best step of the ladder: by the temperature, or by what is known of the target. Raises Skipped."""
     own_seed, budget = pilot_seed(seed), budget or budget_of(problem.num_points, settings.chains)
     default = card.settings["step_size"].default_for(problem.num_parameters)
-    pilot = Pilot(problem, card, replace(settings, step_size=default), backend, own_seed, known)
-    of_ladder = budget if known is None else int(SHARE_OF_LADDER * budget)
-    rungs = pilot.rungs(default, card.settings["step_size"].maximum, of_ladder)
+    pilot = Pilot(problem, card, replace(settings, step_size=default), backend, own_seed, known, budget)
+    rungs = pilot.rungs(default, card.settings["step_size"].maximum)
     if rungs and known is not None:
         best, warning, rungs = pilot.confirmed(rungs, SHARE_OF_LAST * budget)
     elif rungs:
@@ -200,12 +205,12 @@ def climb(
 
 
 def choose(rungs: list[Rung], num_steps: int) -> tuple[Rung, str | None]:
-    """The best rung for a run of so many steps; where none is within the bound, the smallest step."""
+    """The best rung for a run of so many steps; where none is within the bound, the one that is off by least."""
     within = [rung for rung in rungs if rung.is_within_bound]
     if not within:
         is_judged = any(rung.bias is not None for rung in rungs)
         what = f"predictions within {BIAS_BOUND:g}" if is_judged else f"a temperature within {TEMPERATURE_BOUND:g} of 1"
-        return rungs[0], f"no step of the ladder has {what}; the smallest is taken"
+        return min(rungs, key=lambda rung: rung.deviation), f"no step of the ladder has {what}; the nearest is taken"
     is_told = any(rung.bias is not None and rung.bias.ess >= LEAST_ESS for rung in rungs)
 
     def draws_per_step(rung: Rung) -> float:
@@ -228,6 +233,9 @@ class Pilot:
     backend: str
     seed: int
     known: Known | None = None
+    budget: float = math.inf
+    #: Evaluations of the budget that pilots leave to others.
+    reserved: float = 0.0
     num_steps: int = 0
     num_likelihoods: int = 0
     num_gradients: int = 0
@@ -238,6 +246,11 @@ class Pilot:
     def num_evaluations(self) -> int:
         return self.num_likelihoods + self.num_gradients
 
+    @property
+    def left(self) -> float:
+        """Evaluations that a pilot may take now."""
+        return self.budget - self.reserved - self.num_evaluations
+
     @cached_property
     def variances(self) -> np.ndarray:
         """Of the outputs that are followed: the right ones, or those under the Gaussian at the mode."""
@@ -247,31 +260,39 @@ class Pilot:
         draws = starts(self.problem, weight, NUM_GAUSSIAN, self.seed, spread=1.0)
         return outputs(self.problem, draws).var(axis=0)
 
-    def rungs(self, default: float, maximum: float, budget: int) -> list[Rung]:
-        """By step; as many as there is budget for, each with the same share of it; none where that is one or none."""
+    def rungs(self, default: float, maximum: float) -> list[Rung]:
+        """By step; as many as there is budget for, from the default outwards; none where that is one or none."""
         cost = self._probed_cost()
-        of_temperature = NUM_GRADIENTS * min(self.problem.num_points, GRADIENT_POINTS) if self.known is None else 0
         # Whether the best one bears the starts of a run is asked more than once only where it does not.
-        left = budget - self.num_evaluations - 2 * LEAST_STEPS * cost
+        of_starts, of_last = 2 * LEAST_STEPS * cost, 0.0 if self.known is None else (1 - SHARE_OF_LADDER) * self.budget
+        self.reserved = of_starts + of_last + self._temperature_cost
         steps = [default * 2.0**exponent for exponent in RUNGS if default * 2.0**exponent <= maximum]
-        count = min(len(steps) + MORE_RUNGS, int(left / (LEAST_STEPS * cost + of_temperature)))
+        count = min(len(steps) + MORE_RUNGS, int(self.left / (LEAST_STEPS * cost + self._temperature_cost)))
         if count < 2:
             return []
-        share = left / count - of_temperature
         rungs: list[Rung] = []
-        for step_size in sorted(steps[:count]):
-            affordable = share / (_foretold_cost(rungs) or cost)
-            if affordable < LEAST_STEPS:
-                break
-            rungs.append(self._rung(step_size, affordable))
+
+        def is_tried(step_size: float) -> bool:
+            """What one rung leaves of its share goes to the others."""
+            share = (self.left + self._temperature_cost) / max(1, count - len(rungs)) - self._temperature_cost
+            foretold = _foretold_cost(rungs, step_size) or cost
+            if share < LEAST_STEPS * foretold:
+                return False
+            rungs.append(self._rung(step_size, share / foretold, foretold))
+            rungs.sort(key=lambda rung: rung.step_size)
+            return True
+
+        # A dear rung ends its own side alone: steps become dearer upwards for some methods, downwards for others.
+        is_open = {True: True, False: True}
+        for step_size in steps[:count]:
+            is_above = step_size >= default
+            is_open[is_above] = is_open[is_above] and is_tried(step_size)
         while 1 < len(rungs) < count:
-            best, affordable = self._choose(rungs)[0], share / _foretold_cost(rungs)
-            if best is rungs[-1] and 2 * best.step_size <= maximum and affordable >= LEAST_STEPS:
-                rungs.append(self._rung(2 * best.step_size, affordable))
-            elif best is rungs[0]:
-                rungs.insert(0, self._rung(best.step_size / 2, share / best.cost))
-            else:
+            best = self._choose(rungs)[0]
+            step_size = best.step_size * (2 if best is rungs[-1] else 0.5)
+            if best not in (rungs[0], rungs[-1]) or step_size > maximum or not is_tried(step_size):
                 break
+        self.reserved = of_last
         return rungs
 
     def usable(self, rungs: list[Rung]) -> tuple[Rung, str | None]:
@@ -289,7 +310,8 @@ class Pilot:
             best, warning = self.usable(left)
             if best.draws_per_step == 0:
                 break
-            last.append(self._rung(best.step_size, share / best.cost))
+            self.reserved = max(0.0, self.reserved - share)
+            last.append(self._rung(best.step_size, min(share, self.left) / best.cost, best.cost))
             if last[-1].is_within_bound:
                 return last[-1], warning, [*rungs, *last]
             left = [rung for rung in left if rung.step_size < best.step_size]
@@ -302,19 +324,27 @@ class Pilot:
         return choose(rungs, self.settings.num_steps)
 
     def _works_from_starts(self, rung: Rung) -> bool:
-        """Do all chains stay finite where every move is made, and does every chain move where some are rejected?"""
-        if self.card.acceptance == "always":
-            return bool(np.isfinite(self._run(rung.step_size, LEAST_STEPS, SPREAD_MARGIN * START_SPREAD)[0]).all())
+        """Do all chains stay finite where every move is made, and does every chain move where some are rejected?
+
+        They get as many steps as are left; of none, nothing can be said against the rung.
+        """
+        is_moved = self.card.acceptance != "always"
         num_steps = int(np.clip(10 / max(rung.acceptance or 0, 1e-9), LEAST_STEPS, MOST_STARTING_STEPS))
-        draws = self._run(rung.step_size, num_steps, START_SPREAD)[0]
+        spread = START_SPREAD if is_moved else SPREAD_MARGIN * START_SPREAD
+        draws = self._run(rung.step_size, num_steps if is_moved else LEAST_STEPS, spread, rung.cost)[0]
+        if not is_moved or draws.shape[1] < 2:
+            return bool(np.isfinite(draws).all())
         return bool((np.ptp(draws, axis=1) > 0).any(axis=1).all())
 
-    def _rung(self, step_size: float, affordable: float) -> Rung:
+    def _rung(self, step_size: float, affordable: float, cost: float) -> Rung:
+        """A pilot of so many steps at the most, each of which takes about ``cost`` evaluations."""
         # Few lengths, so that seeds share compiled code.
         most = MOST_STEPS if self.known is None else MOST_JUDGED_STEPS
         num_steps = max(length for length in ladder(1, most) if length <= affordable)
-        before = self.num_evaluations
-        draws, is_kept, acceptance = self._run(step_size, num_steps)
+        before, steps_before = self.num_evaluations, self.num_steps
+        draws, is_kept, acceptance = self._run(step_size, num_steps, 1.0, cost)
+        # Fewer, where they took more than was foretold.
+        num_steps = self.num_steps - steps_before
         cost = max(1, self.num_evaluations - before)
         if not np.isfinite(draws).all():
             return Rung(step_size, cost=cost / num_steps)
@@ -333,33 +363,45 @@ class Pilot:
                 num_steps=num_steps,
                 judged=late.shape[1] / num_kept,
             )
-        temperature = self._temperature(late, early.mean(axis=(0, 1)))
+        temperature = self._temperature(late, other_means(early))
         return Rung(step_size, draws_per_step, *temperature, acceptance, cost / num_steps)
 
     def _probed_cost(self) -> float:
         """Evaluations of a step of all chains at the default step size, by the code that the run itself will need."""
         sampler = build_sampler(self.backend, self.problem, self.card, self.settings)
-        self._advance(sampler, self._started(sampler), NUM_PROBED)
+        self._advance(sampler, self._started(sampler, 1.0), NUM_PROBED)
         return max(1.0, self.num_evaluations / NUM_PROBED)
 
-    def _run(self, step_size: float, num_steps: int, spread: float = 1.0) -> tuple[np.ndarray, np.ndarray, float]:
+    def _run(
+        self, step_size: float, num_steps: int, spread: float, cost: float
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         """Draws (chains, draws, P) of chains that begin so many times as wide as the target, those (draws,) that a run
-        would keep, and the acceptance."""
+        would keep, and the acceptance. Steps take about ``cost`` evaluations; they end where the budget does."""
         thin = max(1, num_steps // NUM_DRAWS)
         own = tuple((name, 1 if name == "num_cycles" else value) for name, value in self.settings.own)
         length = num_steps - num_steps % thin
         settings = replace(self.settings, num_steps=length, num_warmup=0, thin=thin, own=own)
         sampler = build_sampler(self.backend, self.problem, self.card, settings).at_step_size(step_size)
-        carry, parts = self._started(sampler, spread), []
-        for chunk in chunks(settings):
-            carry, draws = self._advance(sampler, carry, chunk.num_steps)
-            parts.append(draws)
-        positions = np.concatenate([part.positions for part in parts], axis=1)
-        acceptance = float(np.mean(np.concatenate([part.acceptance for part in parts], axis=1)))
-        return positions, draw_steps(settings)[1], acceptance
+        carry = self._started(sampler, spread)
+        positions = [np.zeros((settings.chains, 0, self.problem.num_parameters))]
+        acceptances = [np.zeros((settings.chains, 0))]
+        lengths = [chunk.num_steps for chunk in chunks(settings)]
+        # The first steps tell what the others will take.
+        first = min(lengths[0], -(-LEAST_STEPS // thin) * thin)
+        for piece in (first, lengths[0] - first, *lengths[1:]):
+            affordable = int(min(piece, self.left / cost)) // thin * thin
+            if affordable < 1:
+                break
+            before = self.num_evaluations
+            carry, draws = self._advance(sampler, carry, affordable)
+            cost = max(1.0, (self.num_evaluations - before) / affordable)
+            positions.append(draws.positions)
+            acceptances.append(draws.acceptance)
+        kept, acceptance = np.concatenate(positions, axis=1), np.concatenate(acceptances, axis=1)
+        return kept, draw_steps(settings)[1][: kept.shape[1]], float(acceptance.mean()) if acceptance.size else 0.0
 
-    def _started(self, sampler: Sampler, spread: float = 1.0) -> Any:
-        """A carry of chains that begin as wide as the target: pilots are too short to forget a wider start."""
+    def _started(self, sampler: Sampler, spread: float) -> Any:
+        """A carry of chains. Pilots are too short to forget a start wider than the target, which is a spread of 1."""
         weight, chains = self.settings.target_weight(self.problem.num_points), self.settings.chains
         carry = sampler.start(starts(self.problem, weight, chains, self.seed, spread), self.seed)
         started, cpu_started = time.perf_counter(), time.process_time()
@@ -375,34 +417,49 @@ class Pilot:
         self.num_gradients += int(costs.num_gradients.sum())
         return carry, draws
 
-    def _temperature(self, draws: np.ndarray, centre: np.ndarray) -> tuple[float, float]:
-        """Mean over draws (chains, draws, P) of (theta - c) · g / P, g of fresh points; and its error by chains."""
+    @property
+    def _temperature_cost(self) -> float:
+        num_points = self.problem.num_points
+        return 0.0 if self.known else 2 * NUM_GRADIENTS * min(num_points, GRADIENT_POINTS) + num_points
+
+    def _temperature(self, draws: np.ndarray, centres: np.ndarray) -> tuple[float, float]:
+        """Mean over draws (chains, draws, P) of (theta - c) · g / P, g of fresh points, and its error by chains; each
+        chain has its c (chains, P), or all have the same (P,)."""
         chains, num_draws, num_parameters = draws.shape
         random = np.random.default_rng(self.seed)
         chosen = np.linspace(0, num_draws - 1, min(num_draws, NUM_GRADIENTS // chains)).astype(int)
-        values = np.array(
-            [[(draw - centre) @ gradient for draw, gradient in self._gradients(one[chosen], random)] for one in draws]
-        )
-        self.num_gradients += values.size * min(self.problem.num_points, GRADIENT_POINTS)
-        means = values.mean(axis=1) / num_parameters
+        centres = np.broadcast_to(centres, (chains, num_parameters))
+        gradients = self._gradients(draws[:, chosen].reshape(-1, num_parameters), centres.mean(axis=0), random)
+        values = (draws[:, chosen] - centres[:, None]) * gradients.reshape(chains, -1, num_parameters)
+        means = values.sum(axis=-1).mean(axis=1) / num_parameters
         return float(means.mean()), float(means.std(ddof=1) / math.sqrt(chains)) if chains > 1 else 0.0
 
-    def _gradients(self, draws: np.ndarray, random: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Each draw with an unbiased estimate of the gradient of U_w there."""
+    def _gradients(self, draws: np.ndarray, place: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """Unbiased estimates of the gradient of U_w at draws (k, P): that at one place, and how some points change."""
         problem, scale = self.problem, self.problem.prior_scale
         weight = self.settings.target_weight(problem.num_points)
+        count = min(problem.num_points, GRADIENT_POINTS)
+        there = loss_and_gradient(problem, place, weight)[1]
+        found = []
         for draw in draws:
-            points = random.integers(problem.num_points, size=min(problem.num_points, GRADIENT_POINTS))
+            points = random.integers(problem.num_points, size=count)
             some = replace(problem, features=problem.features[points], targets=problem.targets[points])
+            change = loss_and_gradient(some, draw, weight)[1] - loss_and_gradient(some, place, weight)[1]
             of_prior = np.sign(draw) / scale if problem.prior == "laplace" else draw / scale**2
-            yield draw, loss_and_gradient(some, draw, weight)[1] + of_prior
+            found.append(there + change + of_prior)
+        self.num_gradients += problem.num_points + 2 * count * len(draws)
+        return np.array(found)
 
 
-def _foretold_cost(rungs: list[Rung]) -> float:
-    """Of a step twice as large as the last: tests that ask for data ask for more then, as the rungs below show."""
-    if len(rungs) < 2:
-        return rungs[-1].cost if rungs else 0.0
-    return rungs[-1].cost * max(1.0, rungs[-1].cost / rungs[-2].cost)
+def _foretold_cost(rungs: list[Rung], step_size: float) -> float:
+    """Of a step beyond an end of the ladder: what grows towards it grows on, as the rungs behind it show.
+
+    Tests that ask for data ask for more at larger steps; a first stage lets more moves through at smaller ones.
+    """
+    behind = rungs[::-1] if rungs and step_size > rungs[-1].step_size else rungs
+    if len(behind) < 2:
+        return behind[0].cost if behind else 0.0
+    return behind[0].cost * max(1.0, behind[0].cost / behind[1].cost)
 
 
 def parted(draws: np.ndarray, is_kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
@@ -413,6 +470,12 @@ def parted(draws: np.ndarray, is_kept: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """
     is_late = np.arange(draws.shape[1]) >= draws.shape[1] // 2 if is_kept.all() else is_kept
     return draws[:, ~is_late], draws[:, is_late], int(is_kept.sum())
+
+
+def other_means(draws: np.ndarray) -> np.ndarray:
+    """For each chain of draws (chains, draws, P) the mean of all others; of a single one, its own."""
+    means = draws.mean(axis=1)
+    return np.asarray((means.sum(axis=0) - means) / (len(means) - 1)) if len(means) > 1 else means
 
 
 def outputs(problem: Problem, draws: np.ndarray) -> np.ndarray:

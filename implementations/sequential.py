@@ -19,8 +19,9 @@ from implementations.metropolis import choose
 from implementations.proposals import random_walk, scale_by
 from implementations.weighing import Losses, balance_of
 
-#: A move is decided again, each way, in so many orders of the points, and in each at so many levels of the uniform.
-NUM_ORDERS, NUM_LEVELS = 50, 16
+#: A move is decided again, each way, in so many orders of the points, and in each at so many levels of the uniform,
+#: whose bounds 1, exp(-0.5), exp(-1), … 0 show how rare an acceptance is down to exp(-8).
+NUM_ORDERS, NUM_LEVELS, LEVEL_HEIGHT = 50, 16, 0.5
 
 
 class State(NamedTuple):
@@ -183,10 +184,12 @@ class Sequential:
             span = span_of(state.position, proposed, data, values)
 
             def acceptances(sign: int) -> Array:
-                # Each order meets a uniform out of every part of (0, 1]: a rare acceptance is then seen as well.
+                # Each order meets a uniform of every level, which counts as its level is wide.
                 orders, within = random.orders((NUM_ORDERS,)), xp.exp(random.log_uniforms((NUM_ORDERS, NUM_LEVELS)))
                 levels = xp.arange(NUM_LEVELS, dtype=drop.dtype, device=device(drop))
-                log_uniforms = xp.log((levels + within) / NUM_LEVELS).reshape(-1)
+                upper, last = xp.exp(-LEVEL_HEIGHT * levels), levels == NUM_LEVELS - 1
+                lower = xp.where(last, xp.zeros_like(upper), xp.exp(-LEVEL_HEIGHT * (levels + 1)))
+                log_uniforms = xp.log(lower + (upper - lower) * within).reshape(-1)
 
                 def look(positions: Array) -> Array:
                     of_orders = sign * differences[0][target.points_at(orders, positions)]
@@ -196,7 +199,7 @@ class Sequential:
                 drops, spans = (xp.broadcast_to(part, log_uniforms.shape) for part in (sign * drop, span))
                 decision = decide(look, log_uniforms, drops, spans, values)
                 is_accepted = xp.astype(log_uniforms < decision.log_accept, drop.dtype)
-                return xp.mean(is_accepted.reshape(NUM_ORDERS, NUM_LEVELS), axis=-1)
+                return xp.sum(is_accepted.reshape(NUM_ORDERS, NUM_LEVELS) * (upper - lower), axis=-1)
 
             return balance_of(acceptances, -true_delta)
 

@@ -11,6 +11,9 @@ from scipy import stats
 
 #: Fewer values than this say nothing about a distribution's shape.
 MIN_SHAPE = 8
+#: Moves whose acceptances differ by a larger factor than exp of this are hardly ever made, and redrawn mini-batches may
+#: not show how rarely.
+LARGEST_MOVE = 7.5
 
 
 @dataclass(frozen=True)
@@ -187,14 +190,15 @@ def balance(
         r = log E[A(theta -> theta')] - log E[A(theta' -> theta)] - exact
 
     ``there`` and ``back`` are the mean acceptances with the variances of these means, ``exact`` is the log of what
-    their ratio should be. r changes its sign with the direction, so moves are taken uphill, where exact < 0. None where
-    too few moves were ever accepted both ways.
+    their ratio should be. r changes its sign with the direction, so moves are taken uphill, where exact < 0. They are
+    chosen by what is known of them, |exact| <= LARGEST_MOVE: those whose estimate happens to be above 0 are estimated
+    too high. None where too few are left that were ever accepted both ways.
     """
     # In single precision the square of a rare acceptance is 0.
     there, there_variance, back, back_variance, exact = (
         array.astype(np.float64) for array in (there, there_variance, back, back_variance, exact)
     )
-    is_seen = (there > 0) & (back > 0) & np.isfinite(exact)
+    is_seen = (abs(exact) <= LARGEST_MOVE) & (there > 0) & (back > 0)
     if is_seen.sum() < 2:
         return None
     # The mean of a logarithm is below the logarithm of the mean by half its relative variance.

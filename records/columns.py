@@ -128,8 +128,8 @@ COLUMNS: dict[str, Column] = {
     "reference_ess": Column("number", "bulk effective sample size of the reference; empty for a closed form", POSITIVE),
     **_deviation(
         "mean_error",
-        "RMS error of the predictive mean, in units of the RMS of the reference's predictive sd; of a single run with its "
-        "Monte Carlo part, as a mean over seeds without it",
+        "RMS error of the predictive mean, in units of the RMS of the reference's predictive sd; of a single run with "
+        "its Monte Carlo part, as a mean over seeds without it",
     ),
     "squared_bias": Column(
         "number",

@@ -78,7 +78,7 @@ def draw_frontier(results: StudyResults) -> Drawing:
     used = [one.setting for one in shown]
     numbers = (
         *counted_lines(shown),
-        "Steps were tuned on the same number of evaluations.",
+        "Every method was allowed the same number of evaluations to tune its step.",
         *sentences,
         *unconverged_lines(used),
     )

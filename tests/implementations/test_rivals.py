@@ -309,6 +309,22 @@ def test_balance_tells_a_loose_test_from_a_strict_one(problem, backend):
 
 
 @both
+@pytest.mark.parametrize("step_size", [1.0, 4.0])
+def test_a_decision_that_reads_everything_is_balanced_on_large_moves_too(problem, backend, monkeypatch, step_size):
+    """Half of the moves are larger than 1.4, or than 5.4, where one of 220 is accepted."""
+    card = METHODS["austerity"]
+
+    def unsure(seen, num_points, values):
+        return seen.delta != seen.delta, -seen.delta
+
+    monkeypatch.setitem(METHODS, "austerity", replace(card, kernel=replace(card.kernel, rule=unsure)))
+    given = {"batch_size": 50, "step_size": step_size, "spread": 0.5}
+    found = residual(problem("linear"), "austerity", backend, number=100, **given)
+    assert found.num_moves > 30
+    assert abs(found.residual) < NUM_ERRORS * found.error < 0.1
+
+
+@both
 @pytest.mark.parametrize("num_points", [1200, 1700, 2000, 49])
 def test_once_all_points_are_seen_no_variance_is_left_and_none_is_below_zero(problem, backend, num_points):
     """Whatever the number of points: in single precision, compiled, 1 - N / N can be -1e-7."""

@@ -212,8 +212,22 @@ def test_the_spread_of_the_variance_is_told_from_the_noise_of_its_estimate():
 def test_a_move_that_is_hardly_ever_accepted_is_no_division_by_zero():
     """1e-30 is a number in single precision, and its square is not."""
     rare = np.full(4, 1e-30, np.float32)
-    found = balance(rare, rare * 0, np.ones(4, np.float32), rare * 0, np.log(rare))
+    found = balance(rare, rare * 0, np.e * rare, rare * 0, -np.ones(4, np.float32))
     assert found is not None and found.residual == pytest.approx(0, abs=1e-4)
+
+
+@pytest.mark.parametrize(("size", "num_moves"), [(5.7, 4000), (10.0, 0)])
+def test_moves_are_chosen_by_their_size_and_not_by_what_was_seen_of_them(size, num_moves):
+    """Of 50 decisions with a uniform of its own level each: an estimate of 0 would be dropped, and bias the others."""
+    exact = np.full(max(num_moves, 100), -size)
+    random, edges = np.random.default_rng(0), np.append(np.exp(-0.5 * np.arange(16)), 0)
+    widths = -np.diff(edges)
+    seen = edges[1:] + widths * random.random((len(exact), 50, 16)) < np.exp(-size)
+    each = (seen * widths).sum(axis=-1)
+    there, variance = each.mean(axis=1), each.var(axis=1, ddof=1) / 50
+    found = balance(there, variance, np.ones_like(there), np.zeros_like(there), exact)
+    assert (found.num_moves if found else 0) == num_moves
+    assert found is None or abs(found.residual) < 4 * found.error < 0.02
 
 
 @pytest.mark.parametrize(("variance", "dof"), [(0.3, 4), (1.6, 4), (1.6, 1), (0.7, 19)])
