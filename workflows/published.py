@@ -59,7 +59,7 @@ class Published:
     def picture(self) -> tuple[str, str]:
         """Title and file of the figure that its report begins with; empty where it has none."""
         name, title = first_figure(self.folder) or ("", "")
-        return text(title), name and f"figures/{name}.png"
+        return title, name and f"figures/{name}.png"
 
     @property
     def counts(self) -> str:
@@ -131,7 +131,11 @@ def surprising_verdicts(studies: list[Published]) -> str:
     sources = Counter(name for claim, name in found if claim["verdict"] == REPRODUCED)
     by_study = ", ".join(f"{count} in `{name}`" for name, count in sources.items())
     said = f"{len(claims) - len(rest)} of {len(claims)} claims are reproduced ({by_study}). The others:\n\n"
-    return said + table(["", "claim of the paper, in short", "verdict", "where it holds, or why not"], rows) + _weak(claims)
+    return (
+        said
+        + table(["", "claim of the paper, in short", "verdict", "where it holds, or why not"], rows)
+        + _weak(claims)
+    )
 
 
 def where(claim: dict[str, Any]) -> str:
@@ -185,9 +189,9 @@ def findings_page(studies: list[Published]) -> str:
 
 
 def hero(study: Published) -> str:
-    """The first figure of a study's report below its message."""
-    title, picture = study.picture
-    return f"**{title}**\n\n![{title}](published/{study.name}/{picture})\n" if picture else ""
+    """The first figure of a study's report below its message; pages of the documentation turn it dark themselves."""
+    title, file = study.picture
+    return f"**{text(title)}**\n\n![{text(title)}](published/{study.name}/{file})\n" if file else ""
 
 
 def _section(study: Published) -> str:

@@ -58,10 +58,11 @@ def _target(study: StudyResults) -> Finding:
     apart = next(claim["effect"] for claim in claims if claim["id"] == rule.id)
     require("with fresh points" in apart["label"] and f"n={num}," in apart["label"] and apart["low"] > rule["place"])
     return Finding(
-        "Within a data set PBNN, the paper's sampler, samples the tempered posterior; with fresh data in every "
-        "mini-batch, the posterior of the expected loss.",
-        f"Both views are right, each about its own setting: at n = {num}, its mean is {rounded(within.bias().mean)} sd "
-        f"from that of the tempered posterior within a data set, and {rounded(apart['mean'])} sd with fresh data.",
+        "Within a data set PBNN samples the tempered posterior; with fresh data in every mini-batch, the posterior of "
+        "the expected loss.",
+        f"Both views are right, each about its own setting: at n = {num}, PBNN's mean is "
+        f"{rounded(within.bias().mean)} standard deviations from that of the tempered posterior within a data set, and "
+        f"{rounded(apart['mean'])} with fresh data.",
     )
 
 
@@ -104,8 +105,8 @@ def _large_data(study: StudyResults) -> Finding:
     smallest, largest = (sweeps[0][end]["num_points"] for end in (0, -1))
     return Finding(
         "On large data, mini-batches with control variates beat the best full-data sampler.",
-        f"An effective draw takes about as many evaluations with {largest:,} points as with {smallest:,}, and on MNIST they "
-        f"get 400 effective draws {rounded(speed.mean)} times as fast as {method_name(rival['method'])}.",
+        f"An effective draw takes about as many evaluations with {largest:,} points as with {smallest:,}, and on MNIST "
+        f"they get 400 effective draws {rounded(speed.mean)} times as fast as {method_name(rival['method'])}.",
     )
 
 
@@ -118,8 +119,8 @@ def _rivals(study: StudyResults) -> Finding:
     require(len(wins) > lost)
     low, high = (rounded(end(one.mean or 0.0 for one in wins)) for end in (min, max))
     return Finding(
-        f"Where a small bias is acceptable, mini-batches are cheaper than full data on {len(wins)} of {len(ratios) + lost} "
-        "targets.",
+        "Where a small bias is acceptable, mini-batches are cheaper than full data on "
+        f"{len(wins)} of {len(ratios) + lost} targets.",
         f"There the best mini-batch method needs {low} to {high} times fewer evaluations per effective draw than the "
         "best full-data method.",
     )

@@ -2,8 +2,10 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -16,6 +18,7 @@ from reports.publish import PUBLISHED, publish
 from reports.render import render
 from reports.types import NOT_ASKED
 from tests.reports.studies import NO_BENCHMARKS, row, study_of
+from workflows.markdown import text as markdown
 from workflows.published import (
     Published,
     findings_page,
@@ -93,8 +96,7 @@ def test_weak_verdicts_are_named_below_the_others(tmp_path):
     for claim, more in zip(paper.claims, weak, strict=True):
         claim |= more
     assert surprising_verdicts([paper]).splitlines()[-1] == (
-        "Fragile (leaving out one seed changes the verdict): 2. "
-        "Does not survive Holm's correction over all claims: 1."
+        "Fragile (leaving out one seed changes the verdict): 2. Does not survive Holm's correction over all claims: 1."
     )
 
 
@@ -151,7 +153,9 @@ def test_a_finding_has_two_sentences_and_the_case_that_favours_the_paper_its_num
         assert all(len(re.findall(r"[.?!](?: |$)", part)) == 1 for part in one), one
     rows = read_rows(PUBLISHED / "calibration" / "summary.csv")
     network = [
-        row for row in rows if row["variant"] == "mnist-scale10-points10000-epochs60" and row["target_weight"] == "100.0"
+        row
+        for row in rows
+        if row["variant"] == "mnist-scale10-points10000-epochs60" and row["target_weight"] == "100.0"
     ]
     assert len(network) == 3
     for column in ("ece", "nll"):
@@ -193,13 +197,25 @@ def test_a_study_of_any_name_is_rendered_published_and_shown_without_a_word_writ
     page = findings_page(studies)
     assert f"## {name}\n\nWhat it is about." in page
     title, picture = studies[1].picture
-    assert (folder / name / picture).is_file() and f"![{title}](published/{name}/{picture})" in page
+    assert (folder / name / picture).is_file() and f"![{markdown(title)}](published/{name}/{picture})" in page
 
 
-def test_the_hero_is_the_first_figure_of_the_papers_report():
-    shown = hero(Published(PUBLISHED / "paper"))
-    assert shown.startswith("![Figure 1: ")
-    assert shown.endswith("](reports/published/paper/figures/figure1_linear.png)\n")
+def test_the_hero_is_the_first_figure_of_the_papers_report(tmp_path):
+    paper = Published(tmp_path / "paper")
+    shutil.copytree(PUBLISHED / "paper", paper.folder)
+    dark = paper.folder / "figures" / "figure1_linear-dark.png"
+    dark.unlink(missing_ok=True)
+    title, file = paper.picture
+    place = "reports/published/paper/figures/figure1_linear"
+    assert title.startswith("Figure 1: ") and file == "figures/figure1_linear.png"
+    assert hero(paper) == f"![{title}]({place}.png)\n"
+    dark.write_bytes(b"dark")
+    assert [
+        (one.tag, dict(one.attrib)) for one in ElementTree.fromstring(hero(paper).replace('.png">', '.png"/>'))
+    ] == [
+        ("source", {"media": "(prefers-color-scheme: dark)", "srcset": f"{place}-dark.png"}),
+        ("img", {"alt": title, "src": f"{place}.png"}),
+    ]
 
 
 def test_what_is_published_has_the_claims_of_the_code():
