@@ -49,8 +49,8 @@ def hero(study: Published) -> str:
     if not (study.folder / dark).exists():
         return f"![{text(title)}]({folder}/{file})\n"
     return (
-        f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="{folder}/{dark}">\n'
-        f'  <img alt="{html.escape(title)}" src="{folder}/{file}">\n</picture>\n'
+        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{folder}/{dark}">'
+        f'<img alt="{html.escape(title)}" src="{folder}/{file}"></picture>\n'
     )
 
 

@@ -14,6 +14,7 @@ from reports.benchmarks import HEADINGS, Benchmarks, is_met, load, words
 from reports.claims import CLAIMS
 from reports.contents import CONTENTS
 from reports.types import Claim
+from workflows import durations
 from workflows.markdown import fenced, table, text
 from workflows.published import findings_page, hero, published_studies, short_findings, studies_table
 from workflows.winners import winners_table
@@ -197,4 +198,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "hero": lambda: hero(published_studies()[0]),
     "short_findings": lambda: short_findings(published_studies()),
     "studies": lambda: studies_table(published_studies(), "published"),
+    "all_studies": durations.studies_table,
+    "budgets": durations.budgets_table,
 }
