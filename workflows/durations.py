@@ -1,4 +1,4 @@
-"""How long studies take and where the time goes, as tables of the documentation: from the logs of the published ones."""
+"""How long studies take and where the time goes, as tables of the documentation, from the published logs."""
 
 from pathlib import Path
 
