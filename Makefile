@@ -112,12 +112,12 @@ regress: setup  ## fail if a sampler became wrong or slow; ARGS="--help" lists t
 ui: setup  ## serve the runs of all studies in MLflow, to this machine only
 	@$(python) -m pbnn_bench ui $(ARGS)
 
-# The study by its name or its file. Pictures of the report's first screen and of MLflow's pages are kept of the paper study
-# alone; the documentation shows them.
+# The study by its name or its file. Pictures of the report's first screen (in light, in dark and on a phone) and of MLflow's
+# pages are kept of the paper study alone; the documentation shows them.
 published := $(or $(basename $(notdir $(value STUDY))),paper)
 publish: setup  ## publish the report of the paper study, or STUDY=name, with the code; needs chromium
 	$(python) -m reports.publish --study $(published) $(ARGS)
-	$(if $(filter paper,$(published)),$(python) -m tests.screenshots reports/published/paper/report.html reports/published/paper --only 1400-light)
+	$(if $(filter paper,$(published)),$(python) -m tests.screenshots reports/published/paper/report.html reports/published/paper --only 1400-light 1400-dark 390-light)
 	$(if $(filter paper,$(published)),$(python) -m tests.mlflow_pages results/mlflow.db paper reports/published/paper)
 	$(python) -m workflows.readme
 

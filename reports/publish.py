@@ -19,6 +19,7 @@ from records.checksums import check_list, list_of
 from records.summary import is_complete, read_rows, report_failures
 from reports import ledger
 from reports.benchmarks import SECTION
+from reports.dark import DARK
 from reports.style import PHONE
 from reports.types import MAX_SVG_BYTES
 
@@ -60,6 +61,8 @@ def publish(results: Path, out: Path) -> int:
     # Drawings for a phone, which are too large to keep where they have many points.
     narrow = [picture.with_name(picture.stem + PHONE) for picture in pictures]
     pictures += [file for file in narrow if file.exists() and file.stat().st_size <= MAX_SVG_BYTES]
+    # README and documentation begin with the first, also on pages that are dark.
+    pictures += [file for name in shown if (file := results / "figures" / f"{name}{DARK}").exists()]
     files = [*(results / name for name in FILES), *(results / "tables").glob("*.csv"), *pictures]
     files += [results / USAGE] if (results / USAGE).exists() else []
     num_bytes = sum(path.stat().st_size for path in files)

@@ -13,6 +13,7 @@ from reports import tables
 from reports.benchmarks import KEPT, load
 from reports.claims import as_json
 from reports.contents import contents_of, findings_of
+from reports.dark import DARK, darken
 from reports.figures import SPEED_FIGURES
 from reports.judging import format_error, judge_claims
 from reports.leaderboard import leaderboards
@@ -37,12 +38,15 @@ def render(
     ``benchmarks`` are the suite's own, which need not be there. A figure or claim that fails does not take the others
     with it: the page says so, and so do the lines returned.
     """
-    drawn = [_drawn(spec, study) for spec in figures]
+    drawn: list[FigureResult] = []
+    for spec in figures:
+        # README and documentation begin with the first, on pages that may be dark.
+        drawn.append(_drawn(spec, study, on_dark_paper=not any(one.png for one in drawn)))
     judged = judge_claims(claims, study, contents_of(study.name).words)
     found = findings_of(study)
     speed = _speed(benchmarks)
     all_drawn = [*drawn, *speed.figures]
-    kinds = {".png": "png", ".svg": "svg", PHONE: "narrow"}
+    kinds = {".png": "png", ".svg": "svg", PHONE: "narrow", DARK: "dark"}
     pictures = {figure.spec.name + end: getattr(figure, kind) for figure in all_drawn for end, kind in kinds.items()}
     _write_folder(out / "figures", {name: content for name, content in pictures.items() if content})
     found_tables = tables.all_tables(study)
@@ -74,7 +78,7 @@ def _speed(path: Path) -> Speed:
     return Speed(benchmarks, [_drawn(spec, benchmarks) for spec in SPEED_FIGURES])
 
 
-def _drawn(spec: FigureSpec[Source], source: Source) -> FigureResult:
+def _drawn(spec: FigureSpec[Source], source: Source, on_dark_paper: bool = False) -> FigureResult:
     import matplotlib.pyplot as plt
 
     try:
@@ -83,6 +87,10 @@ def _drawn(spec: FigureSpec[Source], source: Source) -> FigureResult:
         with theme():
             drawing = spec.draw(source)
             png, svg = picture(drawing.figure, "png"), picture(drawing.figure, "svg")
+            dark = b""
+            if on_dark_paper:
+                darken(drawing.figure)
+                dark = picture(drawing.figure, "png")
     except NothingToShow as reason:
         return FigureResult(spec, absent=str(reason))
     except Exception as error:
@@ -90,7 +98,7 @@ def _drawn(spec: FigureSpec[Source], source: Source) -> FigureResult:
     finally:
         plt.close("all")
     named = replace(spec, title=drawing.title or spec.title)
-    return FigureResult(named, drawing.caption, drawing.runs, png, svg, narrow, drawing.numbers, drawing.marks)
+    return FigureResult(named, drawing.caption, drawing.runs, png, svg, narrow, dark, drawing.numbers, drawing.marks)
 
 
 def picture(figure: "Figure", kind: str) -> bytes:

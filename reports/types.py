@@ -174,6 +174,8 @@ class FigureResult:
     svg: bytes = b""
     #: The same for a phone: panels below each other.
     narrow: bytes = b""
+    #: In pixels for dark paper; of the first figure of a report alone.
+    dark: bytes = b""
     numbers: tuple[str, ...] = ()
     marks: Mapping[str, Mark] = field(default_factory=dict)
     #: Why there is nothing to show.

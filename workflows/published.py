@@ -1,6 +1,7 @@
 """The published studies as README and documentation show them: all in ``reports/published``, whatever their names."""
 
 import json
+import textwrap
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +11,9 @@ from typing import Any
 from records.study import StudyResults
 from reports.contents import contents_of, findings_of
 from reports.judging import FRAGILE, stands
-from reports.page import FEW_CASES, SENTENCE_END, SURPRISES, enumerated
+from reports.page import SENTENCE_END, SURPRISES, enumerated
 from reports.publish import PUBLISHED, first_figure
+from reports.strip import DETAIL, short
 from reports.types import NOT_ASKED, OUTCOMES, REPRODUCED, Finding
 from reports.verdicts import FAILS, HOLDS, OPEN
 from workflows.markdown import table, text
@@ -19,6 +21,8 @@ from workflows.story import story
 
 #: Its claims are what the suite is about; it stands before the others.
 PAPER = "paper"
+#: Characters of a verdict's line that say where a claim holds: what fits beside it.
+MAX_WHERE = 110
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Published:
     def picture(self) -> tuple[str, str]:
         """Title and file of the figure that its report begins with; empty where it has none."""
         name, title = first_figure(self.folder) or ("", "")
-        return text(title), name and f"figures/{name}.png"
+        return title, name and f"figures/{name}.png"
 
     @property
     def counts(self) -> str:
@@ -92,48 +96,86 @@ def studies_table(studies: list[Published], root: str) -> str:
 
 
 def surprising_verdicts(studies: list[Published]) -> str:
-    """The claims of the paper that were not simply reproduced, one line each.
+    """The claims of the paper that were not simply reproduced, one short line each.
 
     A claim that the first study does not ask about has its verdict from another one that does.
     """
     paper, *others = studies
     of_paper = set(contents_of(PAPER).claims)
     asked = {
-        claim["id"]: claim
+        claim["id"]: (claim, study.name)
         for study in reversed(others)
         for claim in study.claims
         if claim["id"] in {one.id for one in of_paper.intersection(contents_of(study.name).claims)}
         and claim["verdict"] != NOT_ASKED
     }
-    claims = [asked.get(one["id"], one) if one["verdict"] == NOT_ASKED else one for one in paper.claims]
+    found = [
+        asked.get(one["id"], (one, paper.name)) if one["verdict"] == NOT_ASKED else (one, paper.name)
+        for one in paper.claims
+    ]
+    claims = [claim for claim, _ in found]
     rest = sorted(
         (one for one in claims if one["verdict"] != REPRODUCED),
         key=lambda one: (SURPRISES.index(one["verdict"]), one["id"]),
     )
-    rows = [[str(one["id"]), text(one["statement"]), f"**{one['verdict']}**", text(why(one))] for one in rest]
-    said = f"{len(claims) - len(rest)} of {len(claims)} claims are reproduced. The others:\n\n"
-    return said + table(["", "claim of the paper, in our words", "verdict", "why"], rows)
+    names = {one.id: short(one) for one in of_paper}
+    rows = [
+        [
+            str(one["id"]),
+            text(one.get("short") or names.get(one["id"]) or one["statement"].rstrip(".")),
+            f"**{one['verdict']}**",
+            text(where(one)),
+        ]
+        for one in rest
+    ]
+    sources = Counter(name for claim, name in found if claim["verdict"] == REPRODUCED)
+    by_study = ", ".join(f"{count} in `{name}`" for name, count in sources.items())
+    said = f"{len(claims) - len(rest)} of {len(claims)} claims are reproduced ({by_study}). The others:\n\n"
+    return (
+        said
+        + table(["", "claim of the paper, in short", "verdict", "where it holds, or why not"], rows)
+        + _weak(claims)
+    )
 
 
-def why(claim: dict[str, Any]) -> str:
-    """A verdict's reason without its numbers: where it holds and where not, or what comes before the colon.
+def where(claim: dict[str, Any]) -> str:
+    """Where a claim holds and where not, or why it was not judged, in at most MAX_WHERE characters.
 
-    And whether it is a weak one: hanging on a single seed, or lost among all claims.
+    A ``claims.json`` that does not say it has the reason, whose numbers are left out.
     """
-    sentences = SENTENCE_END.split(claim["reason"])
-    said = [_shortened(one) for one in sentences if one.startswith((HOLDS, FAILS, OPEN))]
-    said = said or [claim["reason"].partition(":")[0].rstrip(".") + "."]
-    if claim["robustness"] == FRAGILE:
-        said.append(f"{FRAGILE}.")
-    if claim["p_adjusted"] is not None and not stands(claim["p_adjusted"]):
-        said.append("It does not stand with Holm's correction for all claims.")
-    return " ".join(said)
+    found = claim.get("where")
+    if not found:
+        sentences = SENTENCE_END.split(claim["reason"])
+        cases = [
+            start + _first_case(sentence.removeprefix(words))
+            for sentence in sentences
+            for words, start in ((HOLDS, ""), (FAILS, "not "))
+            if sentence.startswith(words)
+        ]
+        if cases and any(sentence.startswith(OPEN) for sentence in sentences):
+            cases.append("others too close to call")
+        found = "; ".join(cases) or claim["reason"].partition(":")[0]
+    return textwrap.shorten(found.rstrip("."), MAX_WHERE, placeholder=" …")
 
 
-def _shortened(sentence: str) -> str:
-    """A list of more than FEW_CASES is cut."""
-    first, *others = enumerated(sentence)
-    return sentence if len(others) < FEW_CASES else f"{first} and elsewhere."
+def _first_case(cases: str) -> str:
+    """Of several the first, without details; the report has them all."""
+    first, *others = enumerated(cases.strip().rstrip("."))
+    return DETAIL.sub("", first) + (" and elsewhere" if others else "")
+
+
+def _weak(claims: list[dict[str, Any]]) -> str:
+    """Which verdicts hang on a single seed, or are lost among all claims."""
+    kinds = {
+        f"{FRAGILE.partition(':')[0]} (leaving out one seed changes the verdict)": [
+            one for one in claims if one["robustness"] == FRAGILE
+        ],
+        "Does not survive Holm's correction over all claims": [
+            one for one in claims if one["p_adjusted"] is not None and not stands(one["p_adjusted"])
+        ],
+    }
+    told = [f"{words}: {', '.join(str(one['id']) for one in found)}." for words, found in kinds.items() if found]
+    return f"\n{' '.join(told)}\n" if told else ""
 
 
 def findings_page(studies: list[Published]) -> str:
@@ -147,9 +189,9 @@ def findings_page(studies: list[Published]) -> str:
 
 
 def hero(study: Published) -> str:
-    """The first figure of a study's report below its message."""
-    title, picture = study.picture
-    return f"**{title}**\n\n![{title}](published/{study.name}/{picture})\n" if picture else ""
+    """The first figure of a study's report below its message; pages of the documentation turn it dark themselves."""
+    title, file = study.picture
+    return f"**{text(title)}**\n\n![{text(title)}](published/{study.name}/{file})\n" if file else ""
 
 
 def _section(study: Published) -> str:

@@ -3,13 +3,15 @@
 ``python -m workflows.readme`` renews them.
 """
 
+import html
 from collections.abc import Callable
 from pathlib import Path
 
 from implementations.card import Card
 from implementations.methods import METHODS
+from reports.dark import DARK
 from reports.publish import PUBLISHED
-from workflows.markdown import fenced, table
+from workflows.markdown import fenced, table, text
 from workflows.published import Published, published_studies, short_findings, studies_table, surprising_verdicts
 
 README = Path(__file__).parents[1] / "README.md"
@@ -40,9 +42,16 @@ def refresh(content: str, folder: Path = PUBLISHED) -> str:
 
 
 def hero(study: Published) -> str:
-    """The first figure of a study's report, with its title."""
-    title, picture = study.picture
-    return f"![{title}]({PUBLISHED.relative_to(README.parent).as_posix()}/{study.name}/{picture})\n"
+    """The first figure of a study's report, with its title; on a dark page as drawn for one, if it was."""
+    title, file = study.picture
+    folder = f"{PUBLISHED.relative_to(README.parent).as_posix()}/{study.name}"
+    dark = file.removesuffix(".png") + DARK
+    if not (study.folder / dark).exists():
+        return f"![{text(title)}]({folder}/{file})\n"
+    return (
+        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{folder}/{dark}">'
+        f'<img alt="{html.escape(title)}" src="{folder}/{file}"></picture>\n'
+    )
 
 
 def example() -> str:

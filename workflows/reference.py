@@ -14,6 +14,7 @@ from reports.benchmarks import HEADINGS, Benchmarks, is_met, load, words
 from reports.claims import CLAIMS
 from reports.contents import CONTENTS
 from reports.types import Claim
+from workflows import durations
 from workflows.markdown import fenced, table, text
 from workflows.published import findings_page, hero, published_studies, short_findings, studies_table
 from workflows.winners import winners_table
@@ -153,8 +154,8 @@ def claims_page() -> str:
     """Every claim with the rule that judges it, and the questions of the studies that ask their own."""
     intro = (
         "# Claims and their rules\n\nWhat the paper claims, in our words, where it does so, and the rule that judges "
-        "it; then the questions of other studies. Only converged runs count. The verdicts, with their evidence, are in "
-        "the [reports](../findings.md).\n\n"
+        "it; then the questions of other studies. Only converged runs count, unless the rule says otherwise. The "
+        "verdicts, with their evidence, are in the [reports](../findings.md).\n\n"
     )
     known = {claim.id for claim in CLAIMS}
     own = {study: [claim for claim in contents.claims if claim.id not in known] for study, contents in CONTENTS.items()}
@@ -197,4 +198,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "hero": lambda: hero(published_studies()[0]),
     "short_findings": lambda: short_findings(published_studies()),
     "studies": lambda: studies_table(published_studies(), "published"),
+    "all_studies": durations.studies_table,
+    "budgets": durations.budgets_table,
 }

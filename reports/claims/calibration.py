@@ -48,7 +48,7 @@ NUM_TEST, NUM_TRAIN, NUM_VALIDATION = 10_000, 60_000, 5_000
 #: Proper scores beside the ECE, by task.
 SCORES = {"nll": "NLL", "crps": "CRPS", "brier": "Brier score"}
 #: How an n came about, where it is not the paper's.
-CHOSEN = "chosen on validation"
+CHOSEN = "chosen on validation data"
 SHOWN = {"ece": "ECE", "nll": "NLL", "crps": "CRPS"}
 
 
@@ -250,7 +250,8 @@ def _mnist_is_less_overconfident(study: StudyResults) -> Verdict:
         conclusions={
             REPRODUCED: "PBNN is less overconfident than full data, and better calibrated",
             NOT_REPRODUCED: "PBNN is no better calibrated than full data",
-            PREMISE_NOT_MET: "Full data are not overconfident with this well-trained network, and need no cure",
+            PREMISE_NOT_MET: "The full-data posterior of this well-trained network is not overconfident, so there is "
+            "nothing to fix",
         },
         more=_scores([penalised, *_other_sizes(study, penalised)], full),
         alpha=rule.alpha(study),
@@ -319,7 +320,7 @@ def _n_cures_an_overfitted_network(study: StudyResults) -> Verdict:
 
 def _sampler(setting: Setting) -> str:
     """Who sampled the posterior of weight n, where it is not PBNN on mini-batches of n."""
-    return "" if setting["method"] == "pbnn" else f", by {method_name(setting['method'])}"
+    return "" if setting["method"] == "pbnn" else f"; sampled with {method_name(setting['method'])}"
 
 
 class Network(NamedTuple):

@@ -272,3 +272,20 @@ def test_a_figure_stands_as_drawn_for_a_phone_and_in_the_dark_on_the_paper_of_th
     assert wide.endswith("/cost_of_a_draw.png") and narrow.endswith("/cost_of_a_draw-phone.svg")
     assert image_width <= page_width <= 390
     assert blend == "screen"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_start_page_shows_the_report_in_its_own_scheme(page, scheme):
+    set_theme(page, scheme)
+    start = page.address.replace("understand/penalty.html", "index.html")
+    page.open(start)
+    page.driver.execute_script("localStorage.clear()")
+    page.open(start)
+    script = """
+        return [...document.querySelectorAll("img[src*='/report-1400']")]
+            .filter(image => getComputedStyle(image).display !== "none")
+            .map(image => [image.src.match(/report-1400-\\w+/)[0], getComputedStyle(image).filter]);
+    """
+    # Neither is turned round: each was taken as it is.
+    assert page.driver.execute_script(script) == [[f"report-1400-{scheme}", "none"]]

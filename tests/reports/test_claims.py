@@ -554,7 +554,7 @@ def test_the_effect_of_the_penalty_is_not_that_of_two_errors_that_cancel():
 def test_parts_that_begin_alike_are_listed_together():
     """``for the ECE at n=5 and at n=10``: an author should not have to read the same words twice."""
     (scores,) = judged(changed(REGRESSION, nll=1.2, crps=0.6), 6).cases[HOLDS]
-    assert scores == "for the ECE at n=5 (the paper's) and at n=10 (chosen on validation)"
+    assert scores == "for the ECE at n=5 (the paper's) and at n=10 (chosen on validation data)"
     noisy = changed(LINEAR | {"num_batches": 2, "batch_size": 2}, audit_spread_noise=1.4)
     cases = judged(noisy, 14).cases
     assert cases[HOLDS][0] == "on linear with M=5 and with M=10"

@@ -34,6 +34,7 @@ def results(tmp_path) -> Path:
     for name in ("b", "c"):
         (results / "figures" / f"{name}.png").write_bytes(b"picture")
         (results / "figures" / f"{name}-phone.svg").write_bytes(b"narrow picture")
+    (results / "figures" / "b-dark.png").write_bytes(b"dark picture")
     write_summary(results)
     return results
 
@@ -63,7 +64,7 @@ def test_page_tables_verdicts_and_the_first_figure_are_kept_in_place_of_the_old_
     (out / "small" / "screenshot.png").write_bytes(b"of something else")
     assert main(["--study", "small", "--results", str(results.parent), "--out", str(out)]) == 0
     kept = {str(path.relative_to(out / "small")) for path in (out / "small").rglob("*") if path.is_file()}
-    ours = {"figures/b.png", "figures/b-phone.svg", "tables/winners.csv"}
+    ours = {"figures/b.png", "figures/b-phone.svg", "figures/b-dark.png", "tables/winners.csv"}
     ours |= {"report.html", "claims.json", "figures.json", "summary.csv"}
     assert kept == ours | {"screenshot.png"}, "what others put there stays"
     num_bytes = sum((out / "small" / name).stat().st_size for name in ours)
@@ -79,6 +80,7 @@ def test_seeds_that_are_published_are_entered_in_the_ledger(results, tmp_path):
 
 def test_a_drawing_for_a_phone_is_left_out_where_it_is_large(results, tmp_path):
     (results / "figures" / "b-phone.svg").write_bytes(b" " * (MAX_SVG_BYTES + 1))
+    (results / "figures" / "b-dark.png").unlink()
     assert main(["--study", "small", "--results", str(results.parent), "--out", str(tmp_path / "published")]) == 0
     assert [path.name for path in (tmp_path / "published" / "small" / "figures").iterdir()] == ["b.png"]
 
@@ -132,7 +134,7 @@ def test_of_the_paper_study_the_figures_of_the_documentation_are_kept_too(result
         (paper / "figures" / f"{name}.png").write_bytes(b"picture")
     publish(paper, tmp_path / "paper")
     kept = {path.stem for path in (tmp_path / "paper" / "figures").glob("*.png")}
-    assert kept == {"b", *DOCUMENTED["paper"]}
+    assert kept == {"b", "b-dark", *DOCUMENTED["paper"]}
 
 
 def test_a_published_report_is_rendered_again_from_its_own_summary(tmp_path):

@@ -126,6 +126,7 @@ def test_a_report_is_a_page_with_pictures_tables_and_verdicts_beside_it(out):
     files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     ends = (".png", ".svg", "-phone.svg")
     pictures = {f"figures/{name}{end}" for name in ("first", "crowded") for end in ends}
+    pictures.add("figures/first-dark.png")
     tables = {"winners", "missing", "coverage", "comparison_linear", "differences_linear"}
     assert files == pictures | {f"tables/{name}.csv" for name in tables} | {
         "report.html",

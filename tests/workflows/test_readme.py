@@ -62,7 +62,9 @@ def test_the_example_is_the_code_that_a_test_runs():
 
 def test_files_and_commands_named_in_the_readme_exist():
     root = README.parent
-    linked = [path for path in re.findall(r"\]\(([\w./-]+)\)", TEXT) if not path.startswith("../../actions/")]
+    # Pages of GitHub itself, which stand two levels above a file of the repository there.
+    paths = re.findall(r"\]\(([\w./-]+)\)", TEXT) + re.findall(r'src(?:set)?="([^"]+)"', TEXT)
+    linked = [path for path in paths if not path.startswith(("../../actions/", "../../deployments/"))]
     assert len(linked) > 10
     assert [path for path in linked if not (root / path).exists()] == []
     makefile = (root / "Makefile").read_text(encoding="utf-8")
