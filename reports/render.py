@@ -14,6 +14,8 @@ from reports.benchmarks import KEPT, load
 from reports.claims import as_json
 from reports.contents import contents_of, findings_of
 from reports.figures import SPEED_FIGURES
+from reports.figures.evidence import evidence_figures
+from reports.figures.marks import outline
 from reports.judging import format_error, judge_claims
 from reports.leaderboard import leaderboards
 from reports.page import anchors_of, origin, page
@@ -39,6 +41,7 @@ def render(
     """
     drawn = [_drawn(spec, study) for spec in figures]
     judged = judge_claims(claims, study, contents_of(study.name).words)
+    drawn += [_drawn(spec, result) for spec, result in evidence_figures(judged, drawn)]
     found = findings_of(study)
     speed = _speed(benchmarks)
     all_drawn = [*drawn, *speed.figures]
@@ -79,9 +82,12 @@ def _drawn(spec: FigureSpec[Source], source: Source) -> FigureResult:
 
     try:
         with theme(NARROW):
-            narrow = picture(spec.draw(source).figure, "svg")
+            phone = spec.draw(source).figure
+            outline(phone)
+            narrow = picture(phone, "svg")
         with theme():
             drawing = spec.draw(source)
+            outline(drawing.figure)
             png, svg = picture(drawing.figure, "png"), picture(drawing.figure, "svg")
     except NothingToShow as reason:
         return FigureResult(spec, absent=str(reason))

@@ -50,7 +50,7 @@ def draw_cost_of_a_draw(results: StudyResults) -> Drawing:
             title = f"From N = {smallest:,} to {largest:,} {costs}"
     caption = (
         "The price of an effective draw of the slowest prediction at w = N, without warm-up; means over seeds, 95 % "
-        f"intervals. Broken lines: all data. {_largest_gap(families)}"
+        f"intervals. Broken lines: full-data methods. {_largest_gap(families)}"
     )
     return Drawing(figure, caption, runs_of(used), title)
 
@@ -68,7 +68,7 @@ def _growth(family: Sequence[Setting]) -> float:
 
 
 def _look(setting: Setting) -> tuple[str, str, LineStyleType]:
-    """Broken lines are of methods that read all data."""
+    """Broken lines are of full-data methods."""
     return *look_of(setting["method"]), "-" if facts_of(setting["method"]).is_minibatch else "--"
 
 
@@ -87,7 +87,7 @@ def _largest_gap(families: Sequence[Sequence[Setting]]) -> str:
     if not common:
         return ""
     ratio = last[False][common[-1]] / last[True][common[-1]]
-    return f"At N = {common[-1]:,} all data take {float(f'{ratio:.2g}'):,.0f} times as long."
+    return f"At N = {common[-1]:,} full data takes {float(f'{ratio:.2g}'):,.0f} times as long."
 
 
 # Bias against cost, w = N
