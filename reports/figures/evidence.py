@@ -156,8 +156,6 @@ def _draw_panel(axes: Axes, block: Block, column: int, heights: Sequence[float])
             axes.plot([margin, margin], [start, low], color=EXACT, linestyle=":", linewidth=1.2, zorder=1)
         places.append((start + low) / 2)
         _draw_number(axes, places[-1], decider)
-        # A name may reach over the next panel.
-        axes.patch.set_visible(not is_narrow())
         if is_narrow() and column == 0:
             place = {"xycoords": ("axes fraction", "data"), "va": "bottom", "annotation_clip": False}
             axes.annotate(_named(row), (0, start), fontsize=SMALL, **place).set_in_layout(False)
@@ -170,6 +168,9 @@ def _draw_panel(axes: Axes, block: Block, column: int, heights: Sequence[float])
     is_named = column == 0 and not is_narrow()
     axes.set_yticks(places, [_named(row) if is_named else "" for row in block.rows])
     axes.tick_params(labelsize=SMALL)
+    # On a phone a name may reach over the next panel.
+    axes.patch.set_visible(not is_narrow())
+    axes.spines["left"].set_visible(not is_narrow())
     axes.grid(axis="both" if is_narrow() else "y", visible=False)
     letters = (26 if is_narrow() else 30) if len(block.quantities) > 1 else 46
     axes.set_xlabel(wrapped(block.quantities[column], letters), fontsize=SMALL)

@@ -299,6 +299,10 @@ def test_black_marks_are_named_black_so_that_the_dark_finds_them():
     marks = re.findall(r"<use [^>]*>", drawn)
     assert marks and all("fill=" in mark for mark in marks)
     assert sum('fill="#0072b2"' in mark for mark in marks) == 1, "other colours stay"
+    # A rule for the dark does not reach the shape that a mark uses, so that its edge is said with the mark alone.
+    shapes = re.findall(r"<path id=[^>]*>", drawn)
+    assert shapes and not any("stroke=" in shape for shape in shapes)
+    assert sum('stroke="#000000"' in mark for mark in marks) >= 1
 
 
 def test_a_drawing_on_the_page_is_shorter_and_looks_the_same():
