@@ -24,6 +24,28 @@ VARIANCES = {
     "batches_finite": "σ² from batches, finite population",
 }
 PRECONDITIONERS = {"none": "C=I", "diagonal": "C diagonal", "full": "C full"}
+#: Settings that only some methods have, by symbols or in words; those of somebody's own method stay as they are.
+OWN = {
+    "num_leapfrog": "L={}",
+    "target_acceptance": "acceptance {} wanted",
+    "friction": "α={}",
+    "epsilon": "ε={}",
+    "delta": "δ={}",
+    "chi": "χ={}",
+    "num_cycles": "{} cycles",
+    "explored": "{} of a cycle dropped",
+}
+#: The same, where a value is a word of its own.
+CHOICES = {
+    "proxy=none": "no proxy",
+    "proxy=first": "first-order proxy",
+    "proxy=second": "second-order proxy",
+    "proxy=averaged": "averaged proxy",
+    "selection=uniform": "uniform points",
+    "selection=leverage": "points by leverage",
+    "gradient=batch": "mini-batch gradient",
+    "gradient=proxy": "proxy gradient",
+}
 #: Settings that a name leaves out as long as no other setting has the same name.
 LENGTHS = {
     "num_steps": "steps",
@@ -73,17 +95,23 @@ def format_settings(setting: Setting, *without: str) -> str:
     usual = {name: one.default for name, one in facts_of(setting["method"]).settings.items()}
     parts = {name: format_setting(setting, name) for name in SYMBOLS if setting[name] is not None}
     if setting["weight"] != usual.get("weight"):
-        parts["weight"] = f"w={WEIGHTS.get(setting['weight'], setting['weight'])}"
+        parts["weight"] = f"w={WEIGHTS.get(setting['weight']) or format_given(float(setting['weight']))}"
     if setting["variance"] != usual.get("variance"):
         # A method of somebody else may have estimators of its own.
         parts["variance"] = VARIANCES.get(setting["variance"], f"variance={setting['variance']}")
     if setting["preconditioner"] != "full":
         parts["preconditioner"] = PRECONDITIONERS[setting["preconditioner"]]
     if own := own_departures(setting):
-        parts["own_settings"] = ", ".join(own)
+        parts["own_settings"] = ", ".join(map(_own_text, own))
     if setting["decay"]:
         parts["decay"] = f"γ={format_given(setting['decay'])}"
     return ", ".join(text for name, text in parts.items() if name not in without)
+
+
+def _own_text(pair: str) -> str:
+    """``L=64`` for ``num_leapfrog=64``"""
+    name, _, value = pair.partition("=")
+    return CHOICES.get(pair) or OWN.get(name, f"{name}={{}}").format(value)
 
 
 def format_differing(setting: Setting, among: Iterable[Setting]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from records.display import format_given, format_number
+from records.display import format_given, format_number, method_name
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "results" / "baselines" / "benchmarks.json"
@@ -91,9 +91,15 @@ def ratio_text(row: Row) -> str:
     return f"{ratio} ({low} to {high})"
 
 
+def named(text: str) -> str:
+    """``PBNN, N = 10,000`` for ``pbnn, N = 10,000``; what is no method of ours stays as it is."""
+    method, comma, rest = text.partition(", ")
+    return f"{method_name(method)}{comma}{rest}"
+
+
 def words(row: Row) -> dict[str, str]:
     """A row as tables show it, by HEADINGS; the last two are empty without a performance target."""
     limit = "" if row.get("target") is None else format_given(row["target"])
     met = {True: "yes", False: "no", None: ""}[is_met(row)]
-    texts = (row["what"], row["baseline"], f"{row['microseconds']:,.1f}", ratio_text(row), limit, met)
+    texts = (named(row["what"]), named(row["baseline"]), f"{row['microseconds']:,.1f}", ratio_text(row), limit, met)
     return dict(zip(HEADINGS, texts, strict=True))

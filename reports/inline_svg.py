@@ -50,6 +50,7 @@ def inline_svg(
     names = {target: f"{prefix}-{number}" for number, target in enumerate(sorted(_targets(root)))}
     for element in root.iter():
         _adapt(element, names)
+    _inherit_edges(root)
     _unwrap(root)
     return ElementTree.tostring(root, encoding="unicode")
 
@@ -108,6 +109,14 @@ def _adapt(element: ElementTree.Element, names: Mapping[str, str]) -> None:
         element.text = (element.text or "").strip() or None
     if element.tag != f"{{{SVG}}}tspan":
         element.tail = None
+
+
+def _inherit_edges(root: ElementTree.Element) -> None:
+    """Marks have the edge that is said where they are used: a style sheet for the dark does not reach their shape."""
+    given = {one.get(f"{{{XLINK}}}href", "") for one in root.iter(f"{{{SVG}}}use") if "stroke" in one.attrib}
+    for shape in root.iter(f"{{{SVG}}}path"):
+        if f"#{shape.get('id')}" in given:
+            shape.attrib.pop("stroke", None)
 
 
 def _unwrap(element: ElementTree.Element) -> None:

@@ -185,6 +185,7 @@ def page(
         budget=budget_table(used) if (used := budget(read_usage(study.folder))) else None,
         coverage=coverage_table(found_tables["coverage"]) if "coverage" in found_tables else None,
         runs=runs_table(study, list(anchors.values()), run_pages),
+        has_run_pages=bool(run_pages),
         columns=columns_table(),
         speed=speed,
         **(_benchmark_parts(speed.benchmarks) if speed.benchmarks else {}),

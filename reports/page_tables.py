@@ -272,7 +272,7 @@ def winners_table(found: Mapping[str, pd.DataFrame]) -> Table | None:
         else:
             # The name on a line of its own, which may wrap: the table keeps its width.
             lead = Cell(
-                "one seed" if row["lead"] is None else f"× {format_number(row['lead'])}",
+                "no common seeds" if row["lead"] is None else f"× {format_number(row['lead'])}",
                 f"over {method_name(row['rival_method'])}{_range(row)}",
                 row["lead"],
                 "lead" if row["is_clear"] else "lead unresolved",

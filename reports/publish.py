@@ -94,8 +94,9 @@ def first_figure(folder: Path) -> tuple[str, str] | None:
 
 
 def without_run_pages(html: str) -> str:
-    """The report without links to the pages of single runs, which are too many to keep with the code."""
-    return re.sub(r'<a class="run-page" href="[^"]*">(.*?)</a>', r"\1", html)
+    """The report without the pages of single runs, which are too many to keep with the code: no links, no word."""
+    unlinked = re.sub(r'<a class="run-page" href="[^"]*">(.*?)</a>', r"\1", html)
+    return re.sub(r'<span class="run-pages">.*?</span>', "", unlinked, flags=re.DOTALL)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

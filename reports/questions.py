@@ -42,12 +42,14 @@ class Question:
     #: Where the interval would have to lie to decide.
     border: str
     answer: Answer = OPEN
+    #: The ends of that place, one or two.
+    margins: tuple[float, ...] = ()
 
 
 def lies_above(evidence: Evidence, bound: float) -> Question:
     """Does the interval lie above ``bound``?"""
     answer = Answer(p_above(evidence.value, bound), p_below(evidence.value, bound))
-    return Question(evidence, answer.at(), f"on one side of {format_given(bound)}", answer)
+    return Question(evidence, answer.at(), f"on one side of {format_given(bound)}", answer, (bound,))
 
 
 def lies_below(evidence: Evidence, bound: float) -> Question:
@@ -62,7 +64,8 @@ def lies_within(evidence: Evidence, low: float, high: float) -> Question:
     value = evidence.value
     inside = max(p_above(value, low), p_below(value, high))
     answer = Answer(inside, min(p_below(value, low), p_above(value, high)))
-    return Question(evidence, answer.at(), f"inside or outside {format_given(low)} to {format_given(high)}", answer)
+    border = f"inside or outside {format_given(low)} to {format_given(high)}"
+    return Question(evidence, answer.at(), border, answer, (low, high))
 
 
 def negated(question: Question) -> Question:

@@ -15,6 +15,8 @@ from reports.claims import as_json
 from reports.contents import contents_of, findings_of
 from reports.dark import DARK, darken
 from reports.figures import SPEED_FIGURES
+from reports.figures.evidence import evidence_figures
+from reports.figures.marks import outline
 from reports.judging import format_error, judge_claims
 from reports.leaderboard import leaderboards
 from reports.page import anchors_of, origin, page
@@ -43,6 +45,7 @@ def render(
         # README and documentation begin with the first, on pages that may be dark.
         drawn.append(_drawn(spec, study, on_dark_paper=not any(one.png for one in drawn)))
     judged = judge_claims(claims, study, contents_of(study.name).words)
+    drawn += [_drawn(spec, result) for spec, result in evidence_figures(judged, drawn)]
     found = findings_of(study)
     speed = _speed(benchmarks)
     all_drawn = [*drawn, *speed.figures]
@@ -83,9 +86,12 @@ def _drawn(spec: FigureSpec[Source], source: Source, on_dark_paper: bool = False
 
     try:
         with theme(NARROW):
-            narrow = picture(spec.draw(source).figure, "svg")
+            phone = spec.draw(source).figure
+            outline(phone)
+            narrow = picture(phone, "svg")
         with theme():
             drawing = spec.draw(source)
+            outline(drawing.figure)
             png, svg = picture(drawing.figure, "png"), picture(drawing.figure, "svg")
             dark = b""
             if on_dark_paper:

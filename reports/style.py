@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from records.methods import facts_of
 
-#: Inches. On a page 700 pixels wide, or on a phone, text of 8 points is then 10 pixels high.
-WIDTH, NARROW = 8.0, 4.2
+#: Inches. Beside a claim, and on a phone, the smallest text, of 9 points, is then 10.6 pixels high.
+WIDTH, NARROW = 8.0, 4.1
 #: How the file of a drawing for a phone ends.
 PHONE = "-phone.svg"
 _width: ContextVar[float] = ContextVar("width", default=WIDTH)
@@ -82,21 +82,33 @@ def look_of(method: str) -> tuple[str, str]:
 
 #: Paper and ink of a page in the dark, as in ``templates/style.css``.
 DARK_PAPER, DARK_INK = (0x17, 0x18, 0x1A), (0xE8, 0xE6, 0xE1)
-#: Of a mark on its paper: what WCAG asks of graphics.
-MIN_CONTRAST = 3.0
+#: Of a mark on its paper, and of letters in its colour: what WCAG asks of graphics, and of text.
+MIN_CONTRAST, TEXT_CONTRAST = 3.0, 4.5
 
 
 def on_dark(colour: str) -> str:
     """A colour of a figure as it is on dark paper: greys are turned round, hues stay, lighter where they must be."""
-    rgb = tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    rgb = _rgb(colour)
     lightness = sum(rgb) / (3 * 255)
     is_grey = max(rgb) - min(rgb) < 12
     if is_grey:
         rgb = tuple(round(ink + (paper - ink) * lightness) for ink, paper in zip(DARK_INK, DARK_PAPER, strict=True))
     # Paper and the lines of a grid stay faint.
-    while contrast(rgb, DARK_PAPER) < MIN_CONTRAST and not (is_grey and lightness > 0.7):
+    while contrast(rgb, DARK_PAPER) < TEXT_CONTRAST and not (is_grey and lightness > 0.7):
         rgb = tuple(value + math.ceil((255 - value) / 10) for value in rgb)
     return "#{:02x}{:02x}{:02x}".format(*rgb)
+
+
+def on_white(colour: str, least: float = MIN_CONTRAST) -> str:
+    """The colour of a mark's outline, or of letters: its own, or darker where that could hardly be seen on white."""
+    rgb = _rgb(colour)
+    while contrast(rgb, (255, 255, 255)) < least:
+        rgb = tuple(9 * value // 10 for value in rgb)
+    return "#{:02x}{:02x}{:02x}".format(*rgb)
+
+
+def _rgb(colour: str) -> tuple[int, ...]:
+    return tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
 
 
 def contrast(one: tuple[int, ...], other: tuple[int, ...]) -> float:

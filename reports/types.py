@@ -96,6 +96,13 @@ class Evidence:
     unit: str = ""
 
 
+class Decider(NamedTuple):
+    """A number that decides, and the one or two margins that its interval is held against."""
+
+    evidence: Evidence
+    margins: tuple[float, ...]
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a study says about a claim."""
@@ -127,6 +134,8 @@ class Verdict:
     num_open_seeds: int = 0
     #: The fewest and the most seeds of a number that decides.
     num_seeds: tuple[int, int] | None = None
+    #: The evidence that questions were put to; other evidence stands beside them.
+    deciders: tuple[Decider, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from reports.types import (
     NOT_REPRODUCED,
     PREMISE_NOT_MET,
     REPRODUCED,
+    Decider,
     Evidence,
     NotAsked,
     NothingToShow,
@@ -174,6 +175,7 @@ def _verdict(
         undecided=tuple(sorted({run for question in pending for run in question.evidence.value.runs})),
         num_open_seeds=max((question.evidence.value.num_seeds for question in pending), default=0),
         num_seeds=(min(counts), max(counts)),
+        deciders=tuple(dict.fromkeys(Decider(one.evidence, one.margins) for part in asked for one in part.questions)),
     )
 
 

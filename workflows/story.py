@@ -16,7 +16,7 @@ from reports.claims.rivals import best_pairs, lost_targets
 from reports.claims.rules import RULES
 from reports.claims.tall import FULL_DATA, fastest, is_right, widest
 from reports.claims.targets import COMPARED
-from reports.evidence import CONTROLLED, full_data_of, require, settings
+from reports.evidence import CONTROLLED, require, settings
 from reports.leaderboard import CRITERION
 from reports.types import Finding, NothingToShow
 

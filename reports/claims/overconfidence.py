@@ -224,8 +224,8 @@ OVERCONFIDENCE = (
             ),
             (
                 52,
-                "Networks trained as their task asks are not overconfident",
-                "Given all data, a network as its task trains it is not overconfident, whatever the prior.",
+                "Networks with their task's default training are not overconfident",
+                "Given all data, a network with its task's default training is not overconfident, whatever the prior.",
                 _well_trained_is_not,
             ),
             (

@@ -65,7 +65,7 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
     FigureSpec(
         "calibration", "Confidence gap against the weight of the target", TARGET, draw_calibration, claims=(6, 13)
     ),
-    FigureSpec("targets", "PBNN's distance from the tempered posterior", TARGET, draw_targets, claims=(10,)),
+    FigureSpec("targets", "PBNN's distance from the tempered posterior", TARGET, draw_targets),
     FigureSpec("acceptance", "Acceptance against n, M and η", DECISIONS, draw_acceptance, claims=(3,)),
     FigureSpec("penalty", "What the penalty repairs, and what it costs", DECISIONS, draw_penalty, claims=(2, 5)),
     FigureSpec("regime_map", "How much noise the penalty tolerates", DECISIONS, draw_regime_map, claims=(16,)),
@@ -77,7 +77,7 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
         draw_noise,
         claims=(4, 12, 14),
     ),
-    FigureSpec("bias_evaluations", "Bias against evaluations", COST, draw_bias_against_evaluations, claims=(15, 18)),
+    FigureSpec("bias_evaluations", "Bias against evaluations", COST, draw_bias_against_evaluations, claims=(18,)),
     FigureSpec("bias_seconds", "Bias against seconds", COST, draw_bias_against_seconds),
     FigureSpec("step_cost", "The time of a step against N", COST, draw_step_cost, claims=(11, 22)),
     FigureSpec("backends", "JAX and PyTorch, CPU and GPU", COST, draw_backends),
@@ -116,7 +116,7 @@ LAYERS_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
 
 #: Of the study of all methods.
 RIVALS_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
-    FigureSpec("best", "The best chain on mini-batches and the best on all data", COST, draw_best, claims=(42,)),
+    FigureSpec("best", "The best mini-batch chain and the best full-data chain", COST, draw_best, claims=(42,)),
     FigureSpec("frontier", "Bias against evaluations, all methods", COST, draw_frontier),
     *(spec for spec in FIGURES if spec.name in ("decisions", "convergence", "coverage")),
 )

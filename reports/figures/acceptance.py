@@ -29,7 +29,7 @@ def draw_acceptance(results: StudyResults) -> Drawing:
     # The lines of a panel are named beside it: one below another, names of any length leave the panels their width.
     most = max(map(len, shown.values()))
     figure, all_axes = panels(
-        len(found), columns=1, height=2.3 + (0.6 + 2.2 * LINE * most if is_narrow() else 0), share=1.0
+        len(found), columns=1, height=2.4 + (0.6 + 2.2 * LINE * most if is_narrow() else 0), share=1.0
     )
     for axes, (axis, families) in zip(all_axes, shown.items(), strict=True):
         handles = draw_sweeps(axes, families, axis, "acceptance_rate")

@@ -34,8 +34,11 @@ Families = dict[str, list[Setting]]
 
 def draw_calibration(results: StudyResults) -> Drawing:
     """The gap against w = n, the full-data posterior at w = N, and the n that validation points choose."""
-    usual = of_usual_size(results.ran())
-    found = {variant: _families(results, variant) for variant in dict.fromkeys(one["variant"] for one in usual)}
+    ran = results.ran()
+    usual = of_usual_size(ran)
+    # A network that was trained for longer is a case of its own, whatever its size.
+    wanted = dict.fromkeys(one["variant"] for one in ran if one in usual or one["num_epochs"] is not None)
+    found = {variant: _families(results, variant) for variant in wanted}
     shown = {variant: families for variant, families in found.items() if len(_weights(families)) > 1}
     if not shown:
         raise NothingToShow(

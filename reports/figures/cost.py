@@ -144,11 +144,12 @@ def bias_caption() -> str:
 
 def counted_lines(offers: Sequence[Offer]) -> tuple[str, ...]:
     """What the picture tells apart."""
-    right, resolved = sum(one.is_right for one in offers), sum(one.is_resolved for one in offers)
-    open_ones = sum(not one.is_right and not one.is_resolved for one in offers)
+    right, others = [one for one in offers if one.is_right], [one for one in offers if not one.is_right]
+    small, large = (sum(one.is_resolved for one in part) for part in (right, others))
     return (
-        f"Of {len(offers)} settings {right} are surely within {MARGIN} sd; {resolved} have an error that is more than "
-        f"chance; {open_ones} have neither, and would need longer chains or more seeds.",
+        f"Of {len(offers)} settings, {len(right)} are surely within {MARGIN} sd ({small} with a small error that is "
+        f"more than chance); of the others, the error of {large} is more than chance, and {len(others) - large} would "
+        "need longer chains or more seeds.",
     )
 
 
@@ -187,7 +188,7 @@ def bias_panels(offers: Mapping[tuple[str, str], Sequence[Offer]], unit: str) ->
     for axes in all_axes[-columns:]:
         axes.set_xlabel(f"{unit},\nfor an effective draw", fontsize=SMALL)
     for axes in all_axes[::columns]:
-        axes.set_ylabel("error of the band at most,\nin RMS or own sd", fontsize=SMALL)
+        axes.set_ylabel("upper bound on the error\n(RMS or own sd)", fontsize=SMALL)
     used = [offer.setting for offer in everything]
     free = {offer.setting["method"] for offer in everything if not offer.price}
     handles = [

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -31,6 +32,7 @@ from reports.figures.marks import (
     sweep_text,
     wrapped,
 )
+from reports.style import is_narrow
 from reports.types import Drawing, NothingToShow
 
 #: Mean of the Kolmogorov-Smirnov distance of k normal values from N(0, 1), times sqrt(k): sqrt(pi / 2) log 2.
@@ -67,7 +69,10 @@ def draw_decisions(results: StudyResults) -> Drawing:
         _draw_wrong(axes, list(part.values()))
         axes.set_title(task_name(variant), fontsize=10, loc="left")
     limit = max(abs(end) for end in all_axes[-1].get_xlim())
-    all_axes[-1].set(xlim=(-limit, limit), xlabel="share of audited steps\n← wrong rejects · wrong accepts →")
+    all_axes[-1].set_xlim(-limit, limit)
+    # On a phone names take half of the width, and the label reaches below them.
+    end: Literal["right", "center"] = "right" if is_narrow() else "center"
+    all_axes[-1].set_xlabel("share of audited steps\n← wrong rejects · wrong accepts →", loc=end)
     # As many ticks whatever the width: the layout, which makes room for their numbers, does not look again.
     all_axes[-1].xaxis.set_major_locator(MaxNLocator(6))
     all_axes[-1].xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
@@ -156,7 +161,7 @@ def draw_noise(results: StudyResults) -> Drawing:
     families = few(every)
     if not families:
         raise NothingToShow("no method has audited runs that differ in M alone; give pbnn two values of num_batches")
-    figure, (distance, skewness, variance) = panels(3, columns=3, height=3.8)
+    figure, (distance, skewness, variance) = panels(3, columns=3, height=4.2)
     used = [setting for family in every for setting in family]
     steps = min(row["audit_num_steps"] for setting in used for row in setting.ok)
     columns = {

@@ -7,6 +7,7 @@ from typing import Literal
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
@@ -15,7 +16,7 @@ from matplotlib.typing import LineStyleType
 from metrics.seeds import Estimate
 from records.display import format_given, format_name, format_setting, format_value, task_name
 from records.setting import Setting
-from reports.style import EXACT, LABELS, is_narrow, look_of, page_width
+from reports.style import EXACT, LABELS, is_narrow, look_of, on_white, page_width
 
 #: One for each of the tasks, or other things that are no methods, of a figure.
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
@@ -51,8 +52,9 @@ def panels(count: int, columns: int = 2, height: float = 3.2, share: float | Non
 
 def wrapped(text: str, letters: int, narrow: int | None = None) -> str:
     """A name in lines of so many letters at most; of fewer on a phone."""
-    # A sign stays with its word.
-    return textwrap.fill(text.replace("σ² ", "σ²\u00a0"), narrow if narrow and is_narrow() else letters)
+    # A sign stays with its word, and a number with its letter.
+    whole = text.replace("σ² ", "σ²\u00a0").replace(" = ", "\u00a0=\u00a0").replace(" sd ", " sd\u00a0")
+    return textwrap.fill(whole, narrow if narrow and is_narrow() else letters)
 
 
 def legend(figure: Figure, handles: Sequence[Artist], is_below: bool = False, most: int = 4) -> None:
@@ -211,6 +213,21 @@ def hollow_handles(settings: Sequence[Setting]) -> list[Line2D]:
     """The entry that explains hollow marks, where there are any."""
     is_needed = any(not setting.is_converged for setting in settings)
     return [handle("not converged", EXACT, linestyle="", is_hollow=True)] if is_needed else []
+
+
+def outline(figure: Figure) -> None:
+    """Give every mark whose colour could hardly be seen on white a darker edge; a line is as dark as that edge."""
+    for line in figure.findobj(Line2D):
+        colour = to_hex(line.get_markeredgecolor() if _has_mark(line) else line.get_color())
+        if (edge := on_white(colour)) == colour:
+            continue
+        line.set_markeredgecolor(edge)
+        if not _has_mark(line):
+            line.set_color(edge)
+
+
+def _has_mark(line: Line2D) -> bool:
+    return line.get_marker() not in ("", " ", "None", "none", None)
 
 
 def log_ticks(axes: Axes, values: Sequence[float]) -> None:

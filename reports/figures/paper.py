@@ -16,8 +16,8 @@ from records.reference import Reference
 from records.setting import Setting, full_data, nearest
 from records.study import StudyResults
 from reports.figures.captions import SAME_WIDTH, over_seeds, runs_of, unconverged_names
-from reports.figures.marks import blank, handle, legend, say
-from reports.style import is_narrow
+from reports.figures.marks import SMALL, blank, handle, legend, say
+from reports.style import TEXT_CONTRAST, is_narrow, on_white
 from reports.types import Drawing, NothingToShow
 
 #: Points that a curve over the inputs is drawn through: smooth, and a small file.
@@ -161,7 +161,8 @@ def _draw_linear_bands(data: Axes, residuals: Axes, shown: Sequence[tuple[Settin
             axes.fill_between(bands.inputs, low, high, color=colour, alpha=alpha, linewidth=0, hatch=hatch)
             axes.plot(bands.inputs, bands.mean - centre, color=colour, linewidth=1.2)
         text = f"{method_name(setting['method'])}: sd {format_number(setting.mean('sd_ratio'))} × exact"
-        residuals.text(0.5, (0.9, 0.03)[place], text, transform=residuals.transAxes, ha="center", color=colour)
+        letters = on_white(colour, TEXT_CONTRAST)
+        residuals.text(0.5, (0.9, 0.03)[place], text, transform=residuals.transAxes, ha="center", color=letters)
     bands = shown[0][1]
     if bands.exact_mean is not None and bands.exact_sd is not None:
         for axes, centre in ((data, 0.0), (residuals, bands.exact_mean)):
@@ -313,7 +314,7 @@ def _draw_bands(axes: Axes, strip: Axes, setting: Setting, bands: Bands) -> None
     missing = len(setting.ok) - len(setting.converged)
     state = f", {missing} of {len(setting.ok)} seeds not converged" if missing else ""
     text = f"sd {format_number(setting.mean('sd_ratio'))} × exact{state}"
-    axes.text(0.03, 0.9, text, transform=axes.transAxes, fontsize=8.5)
+    axes.text(0.03, 0.9, text, transform=axes.transAxes, fontsize=SMALL)
 
 
 def _share_limits(curves: Iterable[Axes], strips: Iterable[Axes], all_bands: Sequence[Bands]) -> None:

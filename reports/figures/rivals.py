@@ -15,10 +15,10 @@ from reports.types import Drawing, NothingToShow
 
 
 def draw_best(results: StudyResults) -> Drawing:
-    """Effective draws per evaluation, by target: the best chain on mini-batches and the best on all data."""
+    """Effective draws per evaluation, by target: the best mini-batch chain and the best full-data chain."""
     pairs = best_pairs(results)
     if not pairs:
-        raise NothingToShow("on no target both a chain on mini-batches and one on all data are within the bias bound")
+        raise NothingToShow("on no target both a mini-batch chain and a full-data chain are within the bias bound")
     figure = blank(1.0 + (0.95 if is_narrow() else 0.75) * len(pairs))
     axes = figure.add_subplot()
     axes.set_xscale("log")
@@ -56,9 +56,9 @@ def draw_best(results: StudyResults) -> Drawing:
     axes.set_yticklabels(labels)
     axes.grid(axis="y", visible=False)
     times = " to ".join(dict.fromkeys(format_rounded(end(ratios)) for end in (min, max)))
-    title = f"Per evaluation, mini-batches give {times} times the effective draws of all data"
+    title = f"Per evaluation, mini-batches give {times} times the effective draws of full data"
     caption = (
-        "Above each line, the best mini-batch chain, below it the best on all data, of those with a small bias. An "
+        "Above each line, the best mini-batch chain, below it the best full-data chain, of those with a small bias. An "
         "evaluation is of one data point."
     )
     if lost := lost_targets(results):

@@ -16,10 +16,11 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.typing import LineStyleType
 
 from implementations.backends import BACKENDS
+from records.display import method_name
 from records.methods import in_order
-from reports.benchmarks import Benchmarks, Row, is_met, ratio_text
+from reports.benchmarks import Benchmarks, Row, is_met, named, ratio_text
 from reports.figures.backends import LOOKS
-from reports.figures.marks import blank, handle, legend, log_ticks, panels, say, whole_decades, wrapped
+from reports.figures.marks import SMALL, blank, handle, legend, log_ticks, panels, say, whole_decades, wrapped
 from reports.style import EXACT, LABELS, is_narrow, look_of
 from reports.types import Drawing, NothingToShow
 
@@ -93,7 +94,7 @@ def _draw_steps(axes: Axes, rows: Sequence[Row], methods: Sequence[str]) -> None
         combination = row["backend"], row["chains"]
         place = methods.index(row["method"]) + 0.2 * (combinations.index(combination) - (len(combinations) - 1) / 2)
         _draw_ratio(axes, place, row, *LOOKS[row["backend"]], size=_size(row["chains"]))
-    axes.set_yticks(range(len(methods)), methods)
+    axes.set_yticks(range(len(methods)), map(method_name, methods))
     axes.set_ylim(len(methods) - 0.5, -0.5)
     _ratio_axis(axes, rows)
 
@@ -144,7 +145,8 @@ def _extremes(rows: Sequence[Row], shape: str) -> str:
             (row for row in rows if (row["shape"], row["backend"]) == (shape, backend)), key=lambda row: row["ratio"]
         )
         ends = (
-            f"{row['ratio']:.2f} ({row['method']}, {_chains_text(row['chains'])})" for row in (ranked[0], ranked[-1])
+            f"{row['ratio']:.2f} ({method_name(row['method'])}, {_chains_text(row['chains'])})"
+            for row in (ranked[0], ranked[-1])
         )
         parts.append(f"{backend} {' to '.join(ends)}")
     return f"{shape}: {'; '.join(parts)}."
@@ -157,7 +159,7 @@ def _chains_text(chains: int) -> str:
 def _targets_text(rows: Sequence[Row]) -> tuple[str, ...]:
     """Which performance targets among them are met; nothing where there are none."""
     return tuple(
-        f"Performance target, at most {row['target']:g}: {row['what']} ({'met' if is_met(row) else 'missed'})"
+        f"Performance target, at most {row['target']:g}: {named(row['what'])} ({'met' if is_met(row) else 'missed'})"
         for row in rows
         if row.get("target") is not None
     )
@@ -169,15 +171,18 @@ def draw_peers(benchmarks: Benchmarks) -> Drawing:
     figure, (axes,) = panels(1, height=1.3 + (0.6 if is_narrow() else 0.42) * len(rows), share=1.0)
     for place, row in enumerate(rows):
         _draw_ratio(axes, place, row, *LOOKS[row["backend"]], size=6.0)
-    names = [f"{row['method']}, {row['backend']} / {row['baseline']}" for row in rows]
+    names = [f"{method_name(row['method'])}, {row['backend']} / {named(row['baseline'])}" for row in rows]
     axes.set_yticks(range(len(rows)), [wrapped(name, 60, 22) for name in names])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     _ratio_axis(axes, rows)
-    axes.set_xlabel("our step, over the other library's")
+    axes.set_xlabel(wrapped("our step, over the other library's", 40, 22))
     handles = [handle(name, *LOOKS[name], linestyle="") for name in dict.fromkeys(row["backend"] for row in rows)]
     handles += _target_handles(rows)
     legend(figure, handles)
-    numbers = (f"{row['method']} on {row['backend']} over {row['baseline']} {ratio_text(row)}" for row in rows)
+    numbers = (
+        f"{method_name(row['method'])} on {row['backend']} over {named(row['baseline'])} {ratio_text(row)}"
+        for row in rows
+    )
     caption = (
         "Left of 1, ours is faster. The same algorithm, model and data, timed after both had given the same moments; "
         "medians, with quartiles as lines."
@@ -267,11 +272,11 @@ def _points_message(growths: dict[str, Growth]) -> str:
         return ""
     last = growths["pbnn"].rows[-1]
     factor = last["num_points"] / growths["pbnn"].baseline
-    return f"With {factor:,.0f} times the data a step of pbnn takes {last['ratio']:.2g} times as long"
+    return f"With {factor:,.0f} times the data a step of PBNN takes {last['ratio']:.2g} times as long"
 
 
 def _growth_name(method: str) -> str:
-    return "reading a pbnn step's rows" if method == ROWS else method
+    return "reading the rows of a PBNN step" if method == ROWS else method_name(method)
 
 
 def _draw_points(axes: Axes, growths: dict[str, Growth]) -> None:
@@ -308,7 +313,7 @@ def _memory_text(rows: Sequence[Row]) -> tuple[str, ...]:
     if not rows:
         return ()
     largest = max(row["num_points"] for row in rows)
-    listed = [f"{row['method']} {row['other_mb']:,.3g} MB" for row in rows if row["num_points"] == largest]
+    listed = [f"{method_name(row['method'])} {row['other_mb']:,.3g} MB" for row in rows if row["num_points"] == largest]
     sizes = sorted({row["data_mb"] for row in rows if row["num_points"] == largest})
     data = " to ".join(f"{size:,.3g}" for size in dict.fromkeys((sizes[0], sizes[-1])))
     return (f"At N = {largest:,} the data are {data} MB, and a step uses beside them: {', '.join(listed)}.",)
@@ -357,7 +362,7 @@ def _growth_message(growths: dict[str, Growth], name: Callable[[int], str]) -> s
     method, growth = next(iter(growths.items()))
     last = growth.rows[-1]
     largest, baseline = name(last[growth.axis]), name(growth.baseline)
-    return f"With {largest} a step of {method} takes {last['ratio']:.2g} times that with {baseline}"
+    return f"With {largest} a step of {method_name(method)} takes {last['ratio']:.2g} times that with {baseline}"
 
 
 def _draw_growths(growths: dict[str, Growth], axis: str) -> tuple[Figure, Axes]:
@@ -389,7 +394,7 @@ def draw_overview(benchmarks: Benchmarks) -> Figure:
     """Steps over their bare likelihoods and gradients on the mnist shape, and their cost as the data grow."""
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    legend: dict[str, Any] = {"fontsize": "small", "loc": "lower center", "bbox_to_anchor": (0.5, 1), "ncols": 2}
+    legend: dict[str, Any] = {"fontsize": SMALL, "loc": "lower center", "bbox_to_anchor": (0.5, 1), "ncols": 2}
     bare = [row for row in _over_bare_work(benchmarks) if row["shape"] == "mnist"]
     if bare:
         _draw_steps(left, bare, _methods(bare))

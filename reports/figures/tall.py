@@ -49,8 +49,8 @@ def draw_cost_of_a_draw(results: StudyResults) -> Drawing:
         if largest != 1000 * smallest:
             title = f"From N = {smallest:,} to {largest:,} {takes}"
     caption = (
-        "The price of an effective draw at w = N, without warm-up; means over seeds, 95 % intervals. Broken lines: all "
-        f"data. {_largest_gap(families)}"
+        "The price of an effective draw at w = N, without warm-up; means over seeds, 95 % intervals. Broken lines: "
+        f"full-data methods. {_largest_gap(families)}"
     )
     return Drawing(figure, caption, runs_of(used), title)
 
@@ -68,7 +68,7 @@ def _growth(family: Sequence[Setting]) -> float:
 
 
 def _look(setting: Setting) -> tuple[str, str, LineStyleType]:
-    """Broken lines are of methods that read all data."""
+    """Broken lines are of full-data methods."""
     return *look_of(setting["method"]), "-" if facts_of(setting["method"]).is_minibatch else "--"
 
 

@@ -36,7 +36,7 @@ def _training_decides(study: StudyResults) -> Finding:
     return Finding(
         "Training decides whether the posterior of all data is overconfident.",
         f"In networks trained to overfit, the posterior's confidence exceeds its accuracy by {low} to {high}, whatever "
-        f"the prior; in networks trained as the task asks, {usually}.",
+        f"the prior; with the task's default training {usually}.",
     )
 
 
@@ -78,7 +78,7 @@ def _counted(networks: Sequence[Network]) -> str:
 
 
 def _price(study: StudyResults) -> Finding:
-    """ECE and NLL of overconfident networks with all data, at the chosen n, and scaled by a temperature."""
+    """ECE and NLL of overconfident networks with full data, at the chosen n, and scaled by a temperature."""
     longer, _ = _groups(study)
     cured = [one for one in longer if _gap(one) > MARGIN]
     require(bool(cured))
@@ -89,9 +89,9 @@ def _price(study: StudyResults) -> Finding:
     worst = max(cured, key=_gap)
     numbers = [format_number(one.mean("nll"), 2) for one in (worst.full, worst.chosen, scaled[cured.index(worst)])]
     return Finding(
-        "Such an n lowers the negative log likelihood (NLL) too, but temperature scaling has a lower mean NLL on "
+        "That n also lowers the negative log likelihood (NLL), but temperature scaling has a lower mean NLL on "
         f"{losses} of {len(cured)} overconfident networks.",
-        f"For {network_text(worst.full)}, the most overconfident, the NLL is {numbers[0]} with all data, {numbers[1]} "
+        f"For {network_text(worst.full)}, the most overconfident, the NLL is {numbers[0]} with full data, {numbers[1]} "
         f"at n = {format_given(worst.chosen['target_weight'])} and {numbers[2]} with temperature scaling, which "
         "needs no chain.",
     )

@@ -96,8 +96,8 @@ def _target(study: StudyResults) -> Finding:
         return Finding("PBNN, the paper's sampler, draws from the tempered posterior.", within)
     far = max(fresh, key=lambda one: (one["batch_size"], one["label"]))
     return Finding(
-        "On a fixed data set PBNN, the paper's sampler, draws from the tempered posterior; on fresh data, from that of "
-        "the expected loss.",
+        "With the paper's weight (w = n), PBNN draws from the tempered posterior on a fixed data set; on fresh data, "
+        "from that of the expected loss.",
         f"{within} On a stream of fresh points, n = {far['batch_size']}, its band is "
         f"{format_number(far.mean('sd_ratio'))} times as wide as that of the expected loss, and its mean is off by "
         f"{format_number(far.bias().mean, 2)} sd. Both views of what PBNN samples are right, each in its own setting.",

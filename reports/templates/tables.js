@@ -135,10 +135,17 @@ window.addEventListener("beforeprint", () => {
 });
 
 // A link to a row that the filter hides, or that is folded away, shows it again.
-window.addEventListener("hashchange", () => {
+function unfold() {
   const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!place) return;
   place.hidden = false;
-  for (let part = place.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  let wasFolded = false;
+  for (let part = place.closest("details"); part; part = part.parentElement.closest("details")) {
+    wasFolded ||= !part.open;
+    part.open = true;
+  }
   if (place.matches("tr")) place.scrollIntoView({ block: "center" });
-});
+  else if (wasFolded) place.scrollIntoView();
+}
+window.addEventListener("hashchange", unfold);
+unfold();

@@ -20,6 +20,9 @@ def assert_page_works(browser: Browser, page: Path) -> None:
     for width in (PHONE, DESKTOP):
         browser.resize(width, 900)
         browser.open(page)
+        # What is folded is as legible as the rest.
+        unfold_all = "for (const part of document.querySelectorAll('details:not(.runs)')) part.open = true"
+        browser.driver.execute_script(unfold_all)
         overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert browser.driver.execute_script(overflow) == 0, f"at {width} pixels the page is wider than the window"
         assert not (flaws := picture_flaws(browser)), f"at {width} pixels: {flaws}"
@@ -100,6 +103,11 @@ def headings(browser: Browser, table: str) -> list[str]:
         return headings.filter((heading) => !heading.hidden).map((heading) => heading.textContent.trim());
     """
     return browser.driver.execute_script(script, table)
+
+
+def unfold(browser: Browser, name: str) -> None:
+    """Follow a link to a place that is folded away."""
+    browser.driver.execute_script("location.hash = arguments[0]", name)
 
 
 def pick(browser: Browser, table: str, text: str) -> None:

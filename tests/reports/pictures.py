@@ -13,6 +13,8 @@ from matplotlib.transforms import Bbox
 MIN_SHARE = 0.5
 #: No panel is narrower or lower than so many inches: a number of an axis has room, and a mark.
 MIN_INCHES = 0.35
+#: Letters beside a claim and on a phone are then at least 10.5 pixels high.
+MIN_POINTS = 9.0
 #: Boxes of text may touch by as many pixels: they are higher and wider than the letters in them.
 TOUCH = 2.0
 #: Numbers of two axes on one line are at least so many pixels apart, or they are read as one.
@@ -34,6 +36,8 @@ def flaws(figure: Figure) -> list[str]:
     for text in [*chain.from_iterable(ticks), *names, *notes, *of_legends]:
         if not _holds(figure.bbox, text.get_window_extent(renderer)):
             found.append(f"{text.get_text()!r} is cut by the edge of the figure")
+        if text.get_fontsize() < MIN_POINTS:
+            found.append(f"{text.get_text()!r} is {text.get_fontsize():.1f} points high")
     for group in ticks:
         found += [
             f"{first.get_text()!r} and {second.get_text()!r} overlap on an axis"

@@ -90,8 +90,8 @@ def test_every_finding_comes_with_its_numbers():
             "from 10 mini-batches the band is 1.01 times as wide (1.03 if the estimate allows for the size of the data "
             "set), from 2 it is still 1.40 times",
         ],
-        "On a fixed data set PBNN, the paper's sampler, draws from the tempered posterior; on fresh data, from that of "
-        "the expected loss.": [
+        "With the paper's weight (w = n), PBNN draws from the tempered posterior on a fixed data set; on fresh data, "
+        "from that of the expected loss.": [
             "1.01 times where the noise is smallest, and 1.13 times where it is farthest off, at M = 2.",
             "n = 200",
         ],
@@ -137,7 +137,7 @@ def test_a_lower_calibration_error_is_said_with_what_the_proper_scores_do():
     [
         ({"penalised": 1.7}, "The penalty removes"),
         ({"noise": 1.0}, "On the posterior of all data"),
-        ({"width": 1.5}, "On a fixed data set"),
+        ({"width": 1.5}, "With the paper's weight"),
         ({"letter": 1.01}, "Read literally"),
         ({"cured": 0.05}, "A smaller n"),
     ],

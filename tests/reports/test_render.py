@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.benchmarks import KEPT, SECTION
+from reports.benchmarks import KEPT, SECTION, named
 from reports.figures import SPEED_FIGURES
 from reports.page import TEMPLATES, bottom_line, enumerated, num_cases, parted
 from reports.render import render
@@ -189,7 +189,7 @@ def test_claims_json_has_what_a_verdict_rests_on(out):
 def test_the_page_says_what_held_who_won_what_is_missing_and_what_failed(page):
     held = "2 inconclusive 3 Statement 3 4 Statement 4 1 reproduced 1 Statement 1"
     assert f"1 not reproduced 2 Statement 2 {held}" in page.text
-    assert "Of 14 runs, 10 ended well and 9 of these converged" in page.text
+    assert "Of 14 runs, 10 finished, and 9 of those converged" in page.text
     assert "1 skipped, 1 diverged, 1 failed, 1 missing" in page.text
     for reason in ("no CUDA device", "chain 0 became non-finite", "MemoryError: no", "not run yet"):
         assert reason in page.text
@@ -268,8 +268,10 @@ def test_the_first_screen_says_of_every_claim_what_became_of_it_and_where_it_hol
     screen = source[source.index('class="screen"') : source.index("</section>")]
     assert all(f'<a href="#claim-{one.id}" title="{one.statement}">{one.id}</a>' in screen for one in claims)
     assert "Statement 99: <strong>on linear; not on mnist</strong>" in screen
-    # Surprises first, beside the figure; of many claims the others stand below it.
-    assert screen.index("#claim-99") < screen.index('class="tally"') < screen.index("#claim-1")
+    # Surprises first, beside the figure; of many claims the others stand below it, and the small print below both.
+    first, second = screen[: screen.index('class="tally"')].split("</div>\n<div>")
+    assert "#claim-99" in first and "#claim-1" not in first
+    assert '#claim-1"' in second
 
 
 def test_what_a_study_does_not_ask_about_is_folded_and_still_led_to(tmp_path):
@@ -417,7 +419,7 @@ def test_a_study_of_which_nothing_ran_has_a_page_that_says_so(tmp_path):
     page = Page(tmp_path / "report.html")
     text = page.text
     assert "<h1>A made-up study</h1>" in page.source, "without a finding the title is what the study is about"
-    assert "Of 2 runs, 0 ended well and 0 of these converged" in text
+    assert "Of 2 runs, 0 finished, and 0 of those converged" in text
     assert "No winner is named: no two settings have the same target." in text and "Who won" not in text
     assert "commit not on file" in text
 
@@ -445,7 +447,7 @@ def speed(tmp_path_factory) -> tuple[Path, Page, str]:
 def test_a_missed_performance_target_is_named_and_a_met_one_is_not(speed):
     _, page, text = speed
     assert (
-        "1 of 4 performance targets is missed: pbnn, mnist, 4 chains, torch-cpu: 2.30 (2.07 to 2.53) times its bare"
+        "1 of 4 performance targets is missed: PBNN, mnist, 4 chains, torch-cpu: 2.30 (2.07 to 2.53) times its bare"
         in text
     )
     assert "torch-cpu its bare likelihoods and gradients 115.0 2.30 (2.07 to 2.53) 1.8 no" in text
@@ -539,5 +541,7 @@ def test_the_benchmarks_that_are_kept_with_the_code_are_on_every_page(tmp_path):
     kept = json.loads(KEPT.read_text())
     assert f"measured on {kept['cpu']}" in text
     assert f"{len(kept['rows'])} benchmarks behind these figures" in text
-    assert all(f"{one['what']} {one['baseline']}" in text for one in kept["rows"])
+    assert all(f"{named(one['what'])} {named(one['baseline'])}" in text for one in kept["rows"])
+    assert "full-data MH, mnist, 1 chain, jax-cpu blackjax random-walk MH" in text, "methods by the name of all tables"
+    assert "pbnn," not in text and "full_mh," not in text
     assert len(page.pictures) == len({one["kind"] for one in kept["rows"]})

@@ -1,6 +1,7 @@
 """The page in a real browser."""
 
 import base64
+from time import sleep
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.reports.page_checks import (
     pick,
     picture_flaws,
     shown,
+    unfold,
 )
 from tests.reports.studies import EVERY_KIND, benchmarks_in, claim, every_outcome, figure, study_of
 from tests.reports.test_render import hostile_report
@@ -103,6 +105,7 @@ def test_a_table_sorts_by_number_both_ways_with_empty_cells_last(browser: Browse
 
 def test_a_table_shows_eight_columns_and_those_that_a_reader_picks(browser: Browser, page):
     browser.open(page)
+    unfold(browser, "comparison-linear")
     shown = headings(browser, "comparison-linear")
     assert shown[0] == "method" and len(shown) == 8
     assert "NLL" not in shown
@@ -129,15 +132,34 @@ def test_rows_of_which_all_was_skipped_are_folded_and_a_link_to_one_unfolds_it(b
     assert "jax-gpu" in skipped
 
 
+def test_tables_of_the_appendix_are_folded_until_a_link_leads_into_one(browser: Browser, page):
+    is_open = "return document.querySelector('#comparison-linear').closest('details').open"
+    browser.open(page)
+    assert browser.driver.execute_script(is_open) is False
+    unfold(browser, "comparison-linear")
+    assert browser.driver.execute_script(is_open) is True
+    # The same for a page that is opened there.
+    browser.open(page)
+    browser.driver.get(f"{page.resolve().as_uri()}?again#comparison-linear")
+    assert browser.driver.execute_script(is_open) is True
+    browser.open(page)
+    browser.driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    assert browser.driver.execute_script(is_open) is True, "what is printed is unfolded"
+
+
 def test_what_is_wider_than_the_window_says_so_and_the_heading_stays_in_its_place(browser: Browser, page):
     hint = "return document.querySelector('#comparison-linear').previousElementSibling.querySelector('.hint').hidden"
     found = {}
     for width in (PHONE, 2400):
         browser.resize(width, 900)
         browser.open(page)
+        unfold(browser, "comparison-linear")
+        # The hint is told by an observer, between two frames.
+        sleep(0.2)
         found[width] = browser.driver.execute_script(hint)
     browser.resize(PHONE, 900)
     browser.open(page)
+    unfold(browser, "comparison-linear")
     corner = """
         const region = document.querySelector("#comparison-linear");
         region.scrollIntoView();

@@ -45,7 +45,7 @@ def test_steps_have_a_panel_a_shape_and_a_mark_for_every_method_backend_and_numb
     drawing = draw("speed_steps", [*rows, against_another_step])
     panels = {axes.get_title(): axes for axes in drawing.figure.axes}
     assert list(panels) == ["regression", "mnist"]
-    assert [label.get_text() for label in panels["regression"].get_yticklabels()] == ["full_mh", "pbnn"]
+    assert [label.get_text() for label in panels["regression"].get_yticklabels()] == ["full-data MH", "PBNN"]
     for shape, axes in panels.items():
         found = sorted((x, round(y)) for x, y in marks(axes))
         assert found == sorted(
@@ -58,7 +58,7 @@ def test_steps_have_a_panel_a_shape_and_a_mark_for_every_method_backend_and_numb
     assert labels == [
         f"{backend}, {chains}" for backend in ("jax-cpu", "torch-cpu") for chains in ("1 chain", "4 chains")
     ]
-    assert "regression: jax-cpu 1.50 (pbnn, 1 chain) to 6.50 (full_mh, 4 chains)" in "\n".join(drawing.numbers)
+    assert "regression: jax-cpu 1.50 (PBNN, 1 chain) to 6.50 (full-data MH, 4 chains)" in "\n".join(drawing.numbers)
 
 
 def test_a_performance_target_is_a_tick_beside_its_mark_and_the_numbers_say_what_became_of_it():
@@ -66,12 +66,12 @@ def test_a_performance_target_is_a_tick_beside_its_mark_and_the_numbers_say_what
     mnist = drawing.figure.axes[1]
     assert sorted(x for x, _ in marks(mnist, marker="|")) == [1.4, 1.8]
     assert drawing.numbers[-2:] == (
-        "Performance target, at most 1.4: pbnn, mnist, 1 chains, jax-cpu (met)",
-        "Performance target, at most 1.8: pbnn, mnist, 4 chains, torch-cpu (missed)",
+        "Performance target, at most 1.4: PBNN, mnist, 1 chains, jax-cpu (met)",
+        "Performance target, at most 1.8: PBNN, mnist, 4 chains, torch-cpu (missed)",
     )
     peers = draw("speed_peers", EVERY_KIND)
     assert marks(peers.figure.axes[0]) == [(0.5, 0.0), (0.8, 0.0)]
-    assert "sgld on jax-cpu over blackjax SGLD 0.50 (0.45 to 0.55)" in "\n".join(peers.numbers)
+    assert "SGLD on jax-cpu over blackjax SGLD 0.50 (0.45 to 0.55)" in "\n".join(peers.numbers)
 
 
 def test_a_step_as_the_data_grow_is_its_ratio_times_the_median_time_of_the_fewest_points():
@@ -89,9 +89,9 @@ def test_a_step_as_the_data_grow_is_its_ratio_times_the_median_time_of_the_fewes
     assert marks(memory, facts_of("pbnn").colour) == [(1e5, 1.4), (1e6, 1.5), (1e7, 1.6)]
     data = next(line for line in memory.lines if line.get_linestyle() == ":")
     assert [list(part) for part in data.get_data()] == [[1e5, 1e6, 1e7], [8.8, 88.0, 880.0]]
-    assert "Over that at N = 10,000: full_mh × 900" in "\n".join(drawing.numbers)
-    assert "pbnn × 3.00 (2.70 to 3.30) at N = 10,000,000" in "\n".join(drawing.numbers)
-    assert "the data are 810 to 880 MB, and a step uses beside them: pbnn 1.6 MB, full_mh 120 MB." in "\n".join(
+    assert "Over that at N = 10,000: full-data MH × 900" in "\n".join(drawing.numbers)
+    assert "PBNN × 3.00 (2.70 to 3.30) at N = 10,000,000" in "\n".join(drawing.numbers)
+    assert "the data are 810 to 880 MB, and a step uses beside them: PBNN 1.6 MB, full-data MH 120 MB." in "\n".join(
         drawing.numbers
     )
     assert "the data are 880 MB" in "\n".join(draw("speed_points", rows[:3]).numbers)
@@ -101,10 +101,10 @@ def test_a_step_as_the_data_grow_is_its_ratio_times_the_median_time_of_the_fewes
 def test_chains_and_mini_batches_stand_at_their_numbers_with_the_baseline_among_them():
     chains = draw("speed_chains", EVERY_KIND)
     assert dict(marks(chains.figure.axes[0])) == pytest.approx({1: 50.0, 2: 40.0, 64: 80.0})
-    assert "Over that with 1 chain: pbnn × 0.80 (0.72 to 0.88) with 2 chains, × 1.60" in "\n".join(chains.numbers)
+    assert "Over that with 1 chain: PBNN × 0.80 (0.72 to 0.88) with 2 chains, × 1.60" in "\n".join(chains.numbers)
     batches = draw("speed_batch_size", EVERY_KIND)
     assert dict(marks(batches.figure.axes[0])) == pytest.approx({10: 10.0, 100: 50.0, 1000: 450.0})
-    assert "Over that with n = 100: pbnn × 0.20 (0.18 to 0.22) with n = 10, × 9.00" in "\n".join(batches.numbers)
+    assert "Over that with n = 100: PBNN × 0.20 (0.18 to 0.22) with n = 10, × 9.00" in "\n".join(batches.numbers)
 
 
 @pytest.mark.parametrize("name", SPECS)
