@@ -54,8 +54,9 @@ def _target(study: StudyResults) -> Finding:
         require(abs(one.mean("sd_ratio") - 1) < rule["width"] and off is not None and off < rule["place"])
     # That takes the draws; the judge of the claim has seen them.
     claims = json.loads((study.folder / "claims.json").read_text(encoding="utf-8"))["claims"]
-    apart = next(claim["effect"] for claim in claims if claim["id"] == rule.id)
-    require("with fresh points" in apart["label"] and f"n={num}," in apart["label"] and apart["low"] > rule["place"])
+    apart: dict[str, Any] = next(claim["effect"] for claim in claims if claim["id"] == rule.id) or {"label": ""}
+    require("with fresh points" in apart["label"] and f"n={num}," in apart["label"])
+    require((apart["low"] or 0.0) > rule["place"])
     return Finding(
         "Within a data set PBNN samples the tempered posterior; with fresh data in every mini-batch, the posterior of "
         "the expected loss.",

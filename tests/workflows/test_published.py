@@ -140,10 +140,11 @@ def test_a_finding_is_said_only_where_the_numbers_bear_it_out(studies):
 
 def test_both_views_of_the_target_need_a_verdict_that_tells_them_apart(studies, tmp_path):
     claims = json.loads((PUBLISHED / "paper" / "claims.json").read_text(encoding="utf-8"))
-    effect = next(claim["effect"] for claim in claims["claims"] if claim["id"] == 10)
+    claim = next(claim for claim in claims["claims"] if claim["id"] == 10)
     paper = {"paper": replace(studies["paper"], folder=tmp_path)}
-    for low, num_findings in ((0.3, 2), (0.01, 1)):
-        effect["low"] = low
+    found = claim["effect"]
+    for effect, num_findings in ((found | {"low": 0.3}, 2), (found | {"low": 0.01}, 1), (None, 1)):
+        claim["effect"] = effect
         (tmp_path / "claims.json").write_text(json.dumps(claims), encoding="utf-8")
         assert len(story(paper)) == num_findings
 
