@@ -192,7 +192,11 @@ def _libraries(study: StudyResults) -> list[str]:
 
 
 def _part(study: StudyResults, is_in: Iterable[bool]) -> StudyResults:
-    return replace(study, summary=study.summary[list(is_in)])
+    flags = list(is_in)
+    part = replace(study, summary=study.summary[flags])
+    # The same rows in plain values: there are hundreds of parts, and to make them again takes half of the time.
+    vars(part)["rows"] = [row for row, flag in zip(study.rows, flags, strict=True) if flag]
+    return part
 
 
 def _without_seed(study: StudyResults, seed: int) -> StudyResults:

@@ -6,7 +6,7 @@ has already seen what it is applied to.
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,9 @@ def publications(study: str, file: Path | None = None) -> list[Publication]:
 
 
 def published_before(study: str, seeds: Collection[int], commits: Collection[str]) -> list[Publication]:
-    """Publications with some of these seeds, run by other code than that of ``commits``."""
-    found = publications(study)
-    return [one for one in found if set(one.seeds) & set(seeds) and not set(one.commits) <= set(commits)]
+    """Publications with some of these seeds, and only those, unless all runs of ``commits`` are of that publication."""
+    found = [replace(one, seeds=sorted(set(one.seeds) & set(seeds))) for one in publications(study)]
+    return [one for one in found if one.seeds and not set(commits) <= set(one.commits)]
 
 
 def enter(file: Path, study: str, rows: Iterable[Mapping[str, Any]]) -> None:

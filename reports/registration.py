@@ -114,10 +114,10 @@ def seen_before(claim: Claim, earlier: Sequence[Publication]) -> str:
     Between their first run and this one the rule and its code may have been made to suit what they say.
     """
     rule = claim.registered
-    commits = {commit: one.date for one in earlier for commit in one.commits}
     changed = ""
-    for commit, date in commits.items():
-        told = f"same seeds first published on {date}, run by commit {commit[:12]}"
+    for publication, commit in ((one, commit) for one in earlier for commit in one.commits):
+        seeds = ", ".join(map(str, publication.seeds))
+        told = f"same seeds ({seeds}) first published on {publication.date}, run by commit {commit[:12]}"
         found = rules_at(commit)
         if found is None:
             return f"{UNKNOWN}: {told}, which is not in this history"

@@ -63,7 +63,7 @@ def published(*commits: str) -> list[Publication]:
 
 def test_seeds_that_were_published_before_say_what_has_changed_since(commit):
     first = commit("above 1", "bound = 1")
-    told = f"same seeds first published on 2026-01-02, run by commit {first[:12]}"
+    told = f"same seeds (0, 1) first published on 2026-01-02, run by commit {first[:12]}"
     commit("above 1", "# A comment.\nbound = 1")
     assert seen_before(claim_of("above 1"), published(first)) == ""
     assert seen_before(claim_of("above 1"), []) == ""
@@ -81,7 +81,7 @@ def test_seeds_that_were_published_before_say_what_has_changed_since(commit):
 
 def test_running_the_same_seeds_again_does_not_make_a_rule_older(commit, tmp_path, monkeypatch):
     """The runs are of the present code, but what they say has been public since before it was written."""
-    first = commit("above 1", "bound = 1")
+    first, beside = commit("above 1", "bound = 1"), commit("above 1", "bound = 1")
     now = commit("above 1", "bound = 2")
     claim = claim_of("above 1")
     monkeypatch.setattr(ledger, "FILE", tmp_path / "ledger.json")
@@ -92,9 +92,10 @@ def test_running_the_same_seeds_again_does_not_make_a_rule_older(commit, tmp_pat
         return result.registration
 
     assert said(again) == "before the runs; 3 of 4 seeds"
-    enter(ledger.FILE, again.name, [{"git_commit": first, "seed": seed} for seed in (0, 9)])
-    assert said(again).startswith("same seeds first published on ")
-    assert said(again).endswith(f"{first[:12]}; the code that judges has changed since; 3 of 4 seeds")
+    # Of the seeds 0 to 2 that it rests on, the first; other runs of that publication are of another commit.
+    enter(ledger.FILE, again.name, [{"git_commit": first, "seed": 0}, {"git_commit": beside, "seed": 9}])
+    assert said(again).startswith("same seeds (0) first published on ")
+    assert said(again).endswith("; the code that judges has changed since; 3 of 4 seeds")
     # The publication itself is judged as ever, and so are seeds that nobody has seen.
     itself = study([row | {"git_commit": first, "git_is_dirty": False} for row in world()])
     assert said(itself) == (
