@@ -154,7 +154,7 @@ def claims_page() -> str:
     """Every claim with the rule that judges it, and the questions of the studies that ask their own."""
     intro = (
         "# Claims and their rules\n\nWhat the paper claims, in our words, where it does so, and the rule that judges "
-        "it; then the questions of other studies. Only converged runs count, unless the rule says otherwise. The "
+        "it; then the questions of other studies. Only converged runs count, unless a rule says otherwise. The "
         "verdicts, with their evidence, are in the [reports](../findings.md).\n\n"
     )
     known = {claim.id for claim in CLAIMS}

@@ -1,7 +1,7 @@
 """The paper's claims, each with the verdict that a study's runs give it.
 
 What is claimed is written in our words; the place says where in *Data Subsampling for Bayesian Neural Networks*
-(Kawasaki, Adu-Gyamfi, Holzmann), with the paper's own labels. Only converged runs count.
+(Kawasaki, Adu-Gyamfi, Holzmann), with the paper's own labels. Only converged runs count, unless a rule says otherwise.
 """
 
 from collections.abc import Sequence

@@ -92,8 +92,8 @@ def _only_sgld_depends_on_the_step(study: StudyResults) -> Verdict:
         numbers=f"from the smallest step to the largest the sd over the exact one goes from {'; '.join(numbers)}{step}",
         conclusions={
             REPRODUCED: f"SGLD's answer moves with the step; PBNN's by less than {rule['known_width']:g} of the sd "
-            f"with σ² known, and with it estimated as in Algorithm 1, where it changes by "
-            f"{format_estimate(_change(estimated[0]).value)}, by less than {rule['width']:g}",
+            f"with σ² known; with it estimated as in Algorithm 1 it moves by "
+            f"{format_estimate(_change(estimated[0]).value)}, which is less than {rule['width']:g}",
             NOT_REPRODUCED: _what_failed(moves),
         },
         effect=moves[0].evidence,

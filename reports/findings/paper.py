@@ -90,9 +90,8 @@ def _target(study: StudyResults) -> Finding:
         for variant in study.variants
         if variant.startswith("regression-fresh")
         for one in settings(study, variant=variant, **usual)
-        if _is_right(one)
     ]
-    if not fresh:
+    if not fresh or not all(map(_is_right, fresh)):
         return Finding("PBNN, the paper's sampler, draws from the tempered posterior.", within)
     far = max(fresh, key=lambda one: (one["batch_size"], one["label"]))
     return Finding(

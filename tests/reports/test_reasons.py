@@ -59,7 +59,8 @@ def test_the_clock_is_said_beside_the_processor_time():
 
 
 def test_a_langevin_proposal_is_judged_with_the_number_of_steps_that_were_tried():
-    assert "(one step tried)" in test_claims.judged(test_claims.world(), 15).reason
+    reason = test_claims.judged(test_claims.world(), 15).reason
+    assert "MALA η=0.4 of 4 steps, the largest" in reason and reason.count(" of 4 steps") == 2, reason
 
 
 def test_settings_are_named_by_what_tells_them_apart_on_their_task():
