@@ -572,7 +572,7 @@ def test_the_balance_of_pseudo_marginal_sees_how_far_its_target_is_perturbed(pro
 
 
 @both_long
-@pytest.mark.parametrize(("method", "step_size"), [("sgld", 0.3), ("sghmc", 0.1)])
+@pytest.mark.parametrize(("method", "step_size"), [("sgld", 0.3), ("sghmc", 0.1), ("sgld_cv", 0.7)])
 def test_draws_of_a_cyclic_method_are_those_of_small_steps(problem, method, backend, step_size):
     """A large first step would bias it; late in a cycle the bias is that of the small steps there."""
     given = MANY | {"num_steps": 1700, "weight": "data", "batch_size": 20, "step_size": step_size}
