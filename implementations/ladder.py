@@ -85,7 +85,7 @@ BIAS_BOUND = 0.05
 #: Effective draws that tell an efficiency by themselves.
 LEAST_ESS = 100
 #: Draws whose gradient is estimated, and the points of each estimate, which are looked at in two places.
-NUM_GRADIENTS, GRADIENT_POINTS = 256, 400
+NUM_GRADIENTS, GRADIENT_POINTS = 128, 400
 #: Training points whose outputs are followed, and draws of the Gaussian at the mode that tell their variance.
 NUM_PROBES, NUM_GAUSSIAN = 20, 400
 

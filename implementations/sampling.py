@@ -163,9 +163,11 @@ def sample(
         )
     anchor = anchor_of(problem, card, settings)
     audit: dict[str, np.ndarray] = {}
-    if is_audited and card.is_minibatch:
+    if is_audited:
         with progress.clock("audit"):
-            audit = sampler.audit(*_audited(draws, steps, NUM_AUDITED, problem.num_points), seed)
+            # What reads all data has no wrong decisions to count, but its rule can still break the balance.
+            if card.is_minibatch:
+                audit = sampler.audit(*_audited(draws, steps, NUM_AUDITED, problem.num_points), seed)
             balance = sampler.balance(*_audited(draws, steps, NUM_BALANCED, problem.num_points), seed)
         audit |= {f"balance_{name}": array for name, array in balance.items()}
     doubts = cautions(problem, card, settings, draws, audit)

@@ -121,7 +121,8 @@ class Sequential:
                 is_enough, log_accept = self.rule(
                     Seen(delta, variance, count, num_looks, log_uniforms, spread, span), num_points, values
                 )
-                is_decided = (is_look & is_enough) | (count >= num_points)
+                # One point has no variance, and a rule would take that for certainty.
+                is_decided = (is_look & is_enough & (count > 1)) | (count >= num_points)
                 larger = self.growth * count
                 next_look = xp.where(is_look, xp.where(larger > count + new, larger, count + new), made.next_look)
                 after = Decision(

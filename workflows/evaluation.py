@@ -241,9 +241,15 @@ def _audit(acceptance: str, arrays: Mapping[str, np.ndarray]) -> Metrics:
     """What the noise did to decisions; of a method that always accepts, only what its moves deserved."""
     prefix = "audit_"
     steps = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    if not steps:
-        return {}
     redrawn = {name: steps.pop(name) for name in list(steps) if name.startswith("balance_")}
+    metrics = _decisions(acceptance, steps) if steps else {}
+    if redrawn and (kept := balance(**{name.removeprefix("balance_"): array for name, array in redrawn.items()})):
+        metrics |= {"balance_residual": kept.residual, "balance_residual_mc": kept.error}
+    return {prefix + name: value for name, value in metrics.items()}
+
+
+def _decisions(acceptance: str, steps: Mapping[str, np.ndarray]) -> Metrics:
+    """The parts of the audit beside the balance."""
     found = audit(**steps)
     metrics: Metrics = {
         "num_steps": found.num_audited,
@@ -262,9 +268,7 @@ def _audit(acceptance: str, arrays: Mapping[str, np.ndarray]) -> Metrics:
             **_parts("spread", found.spread),
             **({} if found.mean_points is None else {"mean_points": found.mean_points}),
         }
-    if redrawn and (kept := balance(**{name.removeprefix("balance_"): array for name, array in redrawn.items()})):
-        metrics |= {"balance_residual": kept.residual, "balance_residual_mc": kept.error}
-    return {prefix + name: value for name, value in metrics.items()}
+    return metrics
 
 
 def _parts(name: str, part: Any) -> Metrics:

@@ -136,6 +136,15 @@ def test_delayed_acceptance_keeps_detailed_balance_to_rounding(problem, backend)
     assert abs(found.residual) < 1e-3
 
 
+def test_a_run_of_delayed_acceptance_has_its_balance_audited(problem):
+    """It reads all data, so it has no wrong decisions; its two stages can break the balance all the same."""
+    given = {"num_steps": 200, "num_warmup": 50, "thin": 1, "proxy": "second"}
+    found = sample_in_memory(problem("logistic", num_points=500), "delayed_acceptance", given).audit
+    assert found and all(name.startswith("balance_") for name in found)
+    kept = decisions.balance(**{name.removeprefix("balance_"): array for name, array in found.items()})
+    assert kept.num_moves >= 40 and abs(kept.residual) < 1e-3
+
+
 @both_long
 def test_delayed_acceptance_stays_in_the_exact_posterior_where_its_second_stage_decides(logistic, backend):
     """A first-order proxy knows the slope at the mode and no curvature: the data have to say the rest."""
@@ -298,6 +307,14 @@ def audited(problem, name, **given):
     settings = resolve(name, given, problem)
     sampler = build_sampler("jax-cpu", problem, METHODS[name], settings)
     return sampler.audit(np.tile(problem.map, (50, 1)), np.ones(50, int), 0)
+
+
+@pytest.mark.parametrize("method", ["barker_test", "austerity", "confidence"])
+def test_one_point_decides_nothing(problem, method):
+    """Its variance is 0, which every rule would take for certainty."""
+    found = audited(problem("logistic", num_points=500), method, batch_size=1, step_size=0.01)
+    assert found["num_points"].min() > 1
+    assert found["num_points"].max() > found["num_points"].min()
 
 
 @both

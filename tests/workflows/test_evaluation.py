@@ -167,6 +167,17 @@ def test_a_network_is_judged_by_its_predictions_and_not_by_its_parameters():
     assert "sliced_w2" not in metrics and metrics["reference_usable"]
 
 
+def test_a_balance_is_reported_where_there_is_nothing_else_to_audit(linear, exact_draws):
+    there = np.array([0.2, 0.3, 0.5])
+    parts = {"there": there, "back": np.ones(3), "exact": np.log(there) - 0.1}
+    nothing = {f"{way}_variance": np.zeros(3) for way in ("there", "back")}
+    arrays = {"draws": exact_draws} | {f"audit_balance_{name}": array for name, array in (parts | nothing).items()}
+    metrics, _ = evaluate(linear, record_of(linear, "delayed_acceptance"), arrays, reference(linear, 100.0))
+    found = {name: value for name, value in metrics.items() if name.startswith("audit_")}
+    assert found.keys() == {"audit_balance_residual", "audit_balance_residual_mc"}
+    assert found["audit_balance_residual"] == pytest.approx(0.1)
+
+
 def test_the_audit_of_a_method_that_always_accepts_reports_only_what_its_moves_deserved(linear, exact_draws):
     audited = {
         "log_ratio_proposal": np.zeros(10),
