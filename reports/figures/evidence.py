@@ -5,7 +5,7 @@ For every claim that no other figure shows.
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 
@@ -76,11 +76,11 @@ def draw_evidence(result: ClaimResult) -> Drawing:
     sizes = [sum(part) + AXIS for part in heights]
     figure = blank(sum(sizes) + 0.4)
     grid = figure.add_gridspec(len(blocks), 1, height_ratios=sizes)
-    for block, part, cell in zip(blocks, heights, grid, strict=True):
+    for number, (block, part) in enumerate(zip(blocks, heights, strict=True)):
         count = len(block.quantities)
-        panels = [figure.add_subplot(one) for one in cell.subgridspec(1, count)]
-        for column, axes in enumerate(panels):
-            _draw_panel(axes, block, column, part)
+        cells = grid[number].subgridspec(1, count)
+        for column in range(count):
+            _draw_panel(figure.add_subplot(cells[column]), block, column, part)
     handles = [handle("95 % interval", "black", "o", "-")]
     if any(crosses(one) for one in deciders):
         handles.append(handle("crosses the margin", "black", "o", "", is_hollow=True))
@@ -157,7 +157,7 @@ def _draw_panel(axes: Axes, block: Block, column: int, heights: Sequence[float])
         places.append((start + low) / 2)
         _draw_number(axes, places[-1], decider)
         if is_narrow() and column == 0:
-            place = {"xycoords": ("axes fraction", "data"), "va": "bottom", "annotation_clip": False}
+            place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "bottom", "annotation_clip": False}
             axes.annotate(_named(row), (0, start), fontsize=SMALL, **place).set_in_layout(False)
     numbers = [number for row in block.rows for number in _numbers(row.deciders[column])]
     if min(numbers) > 0 and max(numbers) > WIDE_RANGE * min(numbers):
@@ -181,7 +181,7 @@ def _draw_number(axes: Axes, place: float, decider: Decider) -> None:
     if value.low is not None and value.high is not None:
         axes.plot([value.low, value.high], [place, place], color="black", linewidth=1.6, zorder=3)
     face = "white" if crosses(decider) else "black"
-    axes.plot([value.mean], [place], "o", color="black", markerfacecolor=face, markersize=5, zorder=4)
+    axes.plot([value.mean or 0.0], [place], "o", color="black", markerfacecolor=face, markersize=5, zorder=4)
 
 
 def _numbers(decider: Decider) -> list[float]:

@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from implementations.methods import METHODS
+from implementations.settings import SETTINGS
 from metrics.seeds import Estimate
 from records.display import (
+    CHOICES,
+    OWN,
     distinct_settings,
     estimate_parts,
     format_estimate,
@@ -80,6 +84,33 @@ def test_no_number_is_minus_zero_or_has_a_hyphen(mean, below, above):
 def test_a_setting_has_the_name_of_the_issue():
     rows = [row("pbnn+batch_size=5+num_batches=5+step_size=0.0343", target_weight=5.0) | {"weight": "batch"}]
     assert format_name(study_of(rows).all_settings[0]) == "PBNN n=5, M=5, η=0.034"
+
+
+@pytest.mark.parametrize(
+    ("method", "columns", "text"),
+    [
+        ("blackjax_hmc", {"own_settings": "target_acceptance=0.8, num_leapfrog=64"}, "L=64"),
+        (
+            "pbnn_mala_cv",
+            {"own_settings": "proxy=first, selection=leverage, gradient=proxy"},
+            "first-order proxy, points ",
+        ),
+        ("sghmc", {"own_settings": "friction=0.3"}, "α=0.3"),
+        ("sghmc", {"weight": "1000"}, "w=1,000"),
+        ("sghmc", {"weight": "data"}, "w=N"),
+    ],
+)
+def test_settings_have_a_symbol_or_words_and_no_name_of_the_code(method, columns, text):
+    name = format_name(study_of([row(f"{method}+step_size=0.01") | columns]).all_settings[0])
+    assert text in name
+    assert "_" not in name and not re.search(r"(proxy|selection|gradient|friction)=", name)
+
+
+def test_every_setting_of_every_method_has_a_symbol_or_words():
+    own = {setting.name: setting for card in METHODS.values() for setting in card.own_settings}
+    for name in own.keys() - SETTINGS.keys():
+        values = own[name].choices or [own[name].default]
+        assert all(f"{name}={value}" in CHOICES or name in OWN for value in values), name
 
 
 def test_an_estimator_that_only_somebodys_own_method_has_is_shown_by_its_name():

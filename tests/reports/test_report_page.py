@@ -174,6 +174,27 @@ def test_what_is_wider_than_the_window_says_so_and_the_heading_stays_in_its_plac
     assert found == {PHONE: False, 2400: True}
 
 
+def test_on_a_phone_the_winner_and_the_caption_of_who_won_are_whole(browser: Browser, page):
+    cut = """
+        const region = document.querySelector("#winners");
+        // A name as long as the longest of the suite's.
+        region.querySelector("tbody td.method").firstChild.textContent = "PBNN, MALA, control variates";
+        const right = region.getBoundingClientRect().right;
+        const ends = (part) => {
+            const range = document.createRange();
+            range.selectNodeContents(part);
+            return range.getBoundingClientRect().right;
+        };
+        const parts = [region.querySelector("caption"), ...region.querySelectorAll("tbody td.method")];
+        return parts.filter((part) => ends(part) > right + 0.5).map((part) => part.textContent);
+    """
+    browser.resize(PHONE, 900)
+    browser.open(page)
+    found = browser.driver.execute_script(cut)
+    browser.resize(DESKTOP, 900)
+    assert found == []
+
+
 def test_a_figure_stands_beside_its_claim_on_a_desk_and_above_it_on_a_phone(browser: Browser, page):
     boxes = """
         const box = (selector) => document.querySelector(selector).getBoundingClientRect();

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from reports.page_tables import winners_table
 from reports.tables import (
     CRITERIA,
     MARGIN,
@@ -156,6 +157,15 @@ def test_the_winner_has_the_most_effective_draws_for_its_cost_and_its_lead_an_in
     assert evaluations["method"] == "full_mh"
     assert evaluations["value"] == pytest.approx(1000.0 / 0.01)
     assert second["runs"].split() == [f"linear/pbnn+batch_size=2/jax-cpu/seed{seed}" for seed in range(3)]
+
+
+def test_a_lead_without_a_seed_in_common_says_so_however_many_seeds_both_have():
+    rows = [row("pbnn+batch_size=2", seed, ess_per_second=400.0) for seed in (0, 1, 2)]
+    rows += [row("full_mh", seed, ess_per_second=200.0) for seed in (3, 4, 5)]
+    found = winners_table({"winners": winners(study_of(rows))})
+    assert found is not None
+    lead = found.rows[0][found.headings.index("lead")]
+    assert lead.text == "no common seeds"
 
 
 def test_a_lead_within_the_noise_of_the_seeds_is_not_clear():
