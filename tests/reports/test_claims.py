@@ -1082,7 +1082,9 @@ def test_the_file_says_in_a_line_where_a_claim_holds():
     in_part = result_of(changed(REGRESSION | {"batch_size": 5}, ece=0.1, nll=1.2, crps=0.6), 6)
     (content,) = as_json([in_part])
     assert content["short"] == "Small mini-batches calibrate an overconfident regression"
-    assert content["where"].startswith("for the ECE at n=10, for the NLL at n=10, for the CRPS at n=10; not for the ECE")
+    assert content["where"].startswith(
+        "for the ECE at n=10, for the NLL at n=10, for the CRPS at n=10; not for the ECE"
+    )
 
 
 def test_what_only_the_number_of_questions_leaves_open_names_the_nearest_to_its_border():
