@@ -142,6 +142,8 @@ def test_claims_json_has_what_a_verdict_rests_on(out):
     first = content["claims"][0]
     assert first == {
         "id": 1,
+        "short": "Statement 1",
+        "where": "",
         "statement": "Statement 1.",
         "place": "Fig. 1",
         "rule": "a rule",
