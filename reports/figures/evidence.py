@@ -149,7 +149,7 @@ def _draw_panel(axes: Axes, block: Block, column: int, heights: Sequence[float])
         decider = row.deciders[column]
         top, low = low, low + height
         # Nothing is drawn behind a name.
-        start = low - STRIP * LINE if is_narrow() else top
+        start = top + LINE * (_named(row).count("\n") + 1) if is_narrow() else top
         if len(decider.margins) == 2:
             axes.fill_between(sorted(decider.margins), start, low, color=EXACT, alpha=0.15, linewidth=0, zorder=0)
         for margin in decider.margins:

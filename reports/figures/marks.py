@@ -53,7 +53,10 @@ def panels(count: int, columns: int = 2, height: float = 3.2, share: float | Non
 def wrapped(text: str, letters: int, narrow: int | None = None) -> str:
     """A name in lines of so many letters at most; of fewer on a phone."""
     # A sign stays with its word, and a number with its letter.
-    whole = text.replace("σ² ", "σ²\u00a0").replace(" = ", "\u00a0=\u00a0").replace(" sd ", " sd\u00a0")
+    whole = text
+    for parted in (" = ", "σ² ", " sd "):
+        start = " " if parted == " sd " else ""
+        whole = whole.replace(parted, start + parted.removeprefix(start).replace(" ", "\u00a0"))
     return textwrap.fill(whole, narrow if narrow and is_narrow() else letters)
 
 
