@@ -106,11 +106,13 @@ def test_the_report_of_the_study_has_its_leaderboards_and_its_frontier(tmp_path)
     board = (tmp_path / "tables" / "leaderboard_linear-w100.csv").read_text()
     assert len(board.splitlines()) == 1 + len(METHODS) and board.splitlines()[1].startswith("1.0,pbnn")
     assert "Leaderboard of linear, w = 100" in (tmp_path / "report.html").read_text()
-    best, figure = json.loads((tmp_path / "figures.json").read_text())["figures"]
-    assert best["name"] == "best" and "give 4.0 times the effective draws of all data" in best["title"], best["title"]
-    assert figure["name"] == "frontier" and figure["numbers"][0].startswith("Of 2 settings 2 are surely within 0.1 sd")
+    best, figure, evidence = json.loads((tmp_path / "figures.json").read_text())["figures"]
+    assert best["name"] == "best" and "give 4.0 times the effective draws of full data" in best["title"], best["title"]
+    assert figure["name"] == "frontier" and figure["numbers"][0].startswith("Of 2 settings, 2 are surely within 0.1 sd")
     assert "linear, w = N, within 0.1 sd by price: PBNN 500; full-data MH 2,000." in figure["numbers"]
     assert figure["title"] == "The cheapest right chain reads mini-batches on 1 of 1 targets"
+    # The claim that no figure shows has its numbers drawn.
+    assert evidence["name"] == "claim41" and "sd ratio, full-data MH" in evidence["numbers"][0]
     assert 'class="mark"' in (tmp_path / "report.html").read_text(), "a reader can point at its marks"
 
 

@@ -207,12 +207,12 @@ def test_the_findings_are_those_that_the_numbers_bear_out(tmp_path):
     assert headlines(usual()) == [
         "Training decides whether the posterior of all data is overconfident.",
         "Which mini-batch size n calibrates depends on the prior: the wider the prior, the smaller n.",
-        "Such an n lowers the negative log likelihood (NLL) too, but temperature scaling has a lower mean NLL on "
+        "That n also lowers the negative log likelihood (NLL), but temperature scaling has a lower mean NLL on "
         "1 of 2 overconfident networks.",
     ]
     assert headlines(usual(overfitted=network((-0.13, -0.02, 0.0), (0.3, 0.3, 0.3)))) == [
         "Which mini-batch size n calibrates depends on the prior: the wider the prior, the smaller n.",
-        "Such an n lowers the negative log likelihood (NLL) too, but temperature scaling has a lower mean NLL on "
+        "That n also lowers the negative log likelihood (NLL), but temperature scaling has a lower mean NLL on "
         "1 of 1 overconfident networks.",
     ]
     overconfident = network((-0.1, -0.02, 0.05), (0.3, 0.3, 0.3), is_longer=False)
