@@ -197,7 +197,7 @@ def tempered(problem):
     from implementations.tasks.gold_standard import sample as gold_standard
 
     tall = problem("logistic", num_points=500)
-    return tall, gold_standard(tall, 5.0, seed=0, chains=8, num_warmup=100, num_draws=250).draws.reshape(-1, 8)
+    return tall, gold_standard(tall, 5.0, seed=0, chains=8, num_warmup=200, num_draws=2000).draws.reshape(-1, 8)
 
 
 @pytest.mark.parametrize(
