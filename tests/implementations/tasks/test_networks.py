@@ -135,6 +135,7 @@ def copied(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_worked_example_is_trained_kept_on_file_and_sampled(copied, tmp_path) -> None:
     problem = prepare(f"{copied}:TASK", 0, stochastic="all", progress=False)
     assert problem.num_parameters == 2 * 10 + 10 * 10 + 10 + 1
