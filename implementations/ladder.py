@@ -17,7 +17,7 @@ any c that does not depend on theta: an integral by parts. Of a Gaussian target 
 step too large for a method that is not exact raises it. It needs no reference, and a mini-batch that the chain has not
 seen estimates it without bias. The mini-batch tells only how the gradient differs from that of all points at one place,
 which takes most of its noise away. Each chain's c is where the others have been: its own mean would follow it, and a
-slow chain would look colder than it is.
+slow chain would look colder than it is. Exact methods have no bound: of theirs, what is off 1 is Monte Carlo error.
 
 On a whole network it stays near 1 long after predictions are too wide. There a study tunes by the right predictions
 themselves (workflows.steps.tune): ``Known`` has them for a problem of another seed, and the budget is JUDGED_BUDGET.
@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from implementations.backends import Draws, Sampler, build_sampler
-from implementations.card import Card
+from implementations.card import Card, Exactness
 from implementations.schedule import chunks, draw_steps
 from implementations.settings import Settings
 from implementations.tasks.derivatives import loss_and_gradient
@@ -115,6 +115,10 @@ class Known(NamedTuple):
     bias: Callable[[np.ndarray], Bias | None]
 
 
+#: Of a rung, what its record does not have under this name: what bias has is there, the rest follows from the card.
+NOT_RECORDED = frozenset({"bias", "num_steps", "judged", "is_exact"})
+
+
 @dataclass(frozen=True)
 class Rung:
     """What the pilot of one step size found."""
@@ -133,6 +137,8 @@ class Rung:
     num_steps: int = 0
     #: Of the draws of the pilot that a run would keep, the share that was judged.
     judged: float = 0.5
+    #: Of an exact method: it has no bias, so what a pilot shows of one is Monte Carlo error.
+    is_exact: bool = False
 
     @property
     def by_autocorrelation(self) -> float:
@@ -142,8 +148,8 @@ class Rung:
     @property
     def is_within_bound(self) -> bool:
         """Is the deviation, Monte Carlo error taken off? Of a large error no more counts than the bound itself."""
-        if self.draws_per_step == 0:
-            return False
+        if self.draws_per_step == 0 or self.is_exact:
+            return self.draws_per_step > 0
         if self.bias is not None:
             return self.bias.is_within_bound
         return self.deviation**2 - min(self.temperature_error, TEMPERATURE_BOUND) ** 2 <= TEMPERATURE_BOUND**2
@@ -156,7 +162,7 @@ class Rung:
 
     def record(self) -> dict[str, Any]:
         """In plain values."""
-        values = {name: value for name, value in vars(self).items() if name not in ("bias", "num_steps", "judged")}
+        values = {name: value for name, value in vars(self).items() if name not in NOT_RECORDED}
         return values | ({} if self.bias is None else {**self.bias._asdict(), "num_steps": self.num_steps})
 
 
@@ -241,6 +247,10 @@ class Pilot:
     num_gradients: int = 0
     compile_seconds: float = 0.0
     compile_cpu_seconds: float = 0.0
+
+    @property
+    def is_exact(self) -> bool:
+        return self.card.exactness is Exactness.EXACT
 
     @property
     def num_evaluations(self) -> int:
@@ -362,7 +372,10 @@ class Pilot:
                 bias=bias,
                 num_steps=num_steps,
                 judged=late.shape[1] / num_kept,
+                is_exact=self.is_exact,
             )
+        if self.is_exact:
+            return Rung(step_size, draws_per_step, acceptance=acceptance, cost=cost / num_steps, is_exact=True)
         temperature = self._temperature(late, other_means(early))
         return Rung(step_size, draws_per_step, *temperature, acceptance, cost / num_steps)
 
@@ -420,7 +433,7 @@ class Pilot:
     @property
     def _temperature_cost(self) -> float:
         num_points = self.problem.num_points
-        return 0.0 if self.known else 2 * NUM_GRADIENTS * min(num_points, GRADIENT_POINTS) + num_points
+        return 0.0 if self.known or self.is_exact else 2 * NUM_GRADIENTS * min(num_points, GRADIENT_POINTS) + num_points
 
     def _temperature(self, draws: np.ndarray, centres: np.ndarray) -> tuple[float, float]:
         """Mean over draws (chains, draws, P) of (theta - c) · g / P, g of fresh points, and its error by chains; each
@@ -498,13 +511,12 @@ def slowest(traces: np.ndarray, variances: np.ndarray) -> float:
 
 
 def _why(best: Rung, count: int) -> str:
-    if best.bias is not None:
-        found = f"predictions {best.bias.sd_ratio:.2f} times as wide as they should be"
-    elif best.temperature is not None:
-        found = f"temperature {best.temperature:.2f}"
-    else:
+    if best.draws_per_step == 0:
         return f"{count} steps tried"
-    return (
-        f"{1e6 * best.draws_per_step / best.cost:.3g} effective draws of the slowest output per million evaluations, "
-        f"{found}, {count} steps tried"
-    )
+    per_million = 1e6 * best.draws_per_step / best.cost
+    found = [f"{per_million:.3g} effective draws of the slowest output per million evaluations"]
+    if best.bias is not None:
+        found.append(f"predictions {best.bias.sd_ratio:.2f} times as wide as they should be")
+    elif best.temperature is not None:
+        found.append(f"temperature {best.temperature:.2f}")
+    return ", ".join([*found, f"{count} steps tried"])

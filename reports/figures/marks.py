@@ -21,8 +21,8 @@ from reports.style import EXACT, LABELS, is_narrow, look_of, on_white, page_widt
 #: One for each of the tasks, or other things that are no methods, of a figure.
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 LINE_STYLES: tuple[LineStyleType, ...] = ("-", "--", ":", "-.")
-#: Two numbers on an axis collide below this share of its length.
-TICK_DISTANCE = 0.16
+#: Of a panel's width, what its axis has: the rest is room for names and numbers beside it.
+SHARE_OF_AXIS = 0.65
 #: Lines of one panel that a reader tells apart; the others are among the numbers below the figure.
 MAX_LINES = 4
 #: Text of names and legends in points, and what a letter and a line of it take in inches.
@@ -235,16 +235,24 @@ def _has_mark(line: Line2D) -> bool:
 
 def log_ticks(axes: Axes, values: Sequence[float]) -> None:
     """A logarithmic x axis that names the values there are: settings come in few values, not in decades."""
+
+    def name(value: float, _: object = None) -> str:
+        return format_given(value, 2 if value < 1 else 6)
+
     distinct = sorted(set(values))
     length = math.log(distinct[-1] / distinct[0]) or 1.0
+    place, figure = axes.get_subplotspec(), axes.get_figure(root=True)
+    assert figure is not None
+    inches = figure.get_figwidth() / (place.get_gridspec().ncols if place else 1) * SHARE_OF_AXIS
     ticks = distinct[:1]
     for value in distinct[1:]:
-        if math.log(value / ticks[-1]) >= TICK_DISTANCE * length:
+        room = LETTER * (len(name(ticks[-1])) + len(name(value)) + 2) / 2
+        if math.log(value / ticks[-1]) / length * inches >= room:
             ticks.append(value)
     axes.set_xscale("log")
     axes.set_xticks(ticks)
     axes.set_xticks([], minor=True)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_given(value, 2 if value < 1 else 6)))
+    axes.xaxis.set_major_formatter(FuncFormatter(name))
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 

@@ -248,6 +248,15 @@ def test_where_steps_are_dear_the_budget_reaches_for_a_ladder_too_and_is_kept(pr
     assert {0.5, 1, 2} <= {round(step / default, 9) for step in steps}
 
 
+def test_an_exact_method_is_not_judged_by_a_bias_that_it_cannot_have(problem, small_budget, monkeypatch):
+    """Pilots too short to know the temperature once left full_mh with a step at which it accepts 4 per cent."""
+    monkeypatch.setattr(Pilot, "_temperature", lambda *_: (2.0, 0.0))
+    exact = climbed(problem("linear"), "full_mh")
+    assert exact.warning is None
+    assert 0.15 < exact.acceptance < 0.6, "the best random walk in two dimensions accepts a third"
+    assert "temperature" in climbed(problem("linear"), "sgld", batch_size=10).warning
+
+
 @pytest.mark.parametrize("method", ["full_mh", "ula"])
 def test_a_look_at_the_starts_ends_where_the_budget_does(problem, method):
     """Chains that hardly ever move would get 400 steps of 400 points."""

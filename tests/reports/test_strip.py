@@ -10,7 +10,7 @@ from tests.reports.studies import claim
 
 CLAIMS = {one.id: one for contents in (PAPER, *CONTENTS.values()) for one in contents.claims}
 #: Of a line beside the figure.
-MAX_LETTERS = 65
+MAX_LETTERS = 78
 
 
 def test_every_claim_of_the_suite_has_a_short_name_of_its_own():

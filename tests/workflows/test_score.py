@@ -57,7 +57,7 @@ def test_the_last_line_is_the_answer_in_words_and_says_what_may_be_wrong(problem
         return capsys.readouterr().err.splitlines()
 
     kept = "--reference", str(tmp_path / "reference.npz")
-    assert told(right)[0].startswith("yours: within the bound of leaderboards (0.1 sd in the mean, 10 % in the sd)")
+    assert told(right)[0].startswith("yours: within the bound of leaderboards (0.1 RMS sd in the mean, 10 % in the sd)")
     assert told(right, *kept) == told(right)
     assert told(exact_draws(linear, 20.0, scale=1.3), "--name", "stan")[0].startswith("stan: biased; mean off by 0.")
     assert told(right[:1])[0].startswith("yours: not converged: one chain: R-hat needs two; ")
