@@ -5,11 +5,13 @@ from collections import Counter
 import pandas as pd
 
 from records.display import format_estimate, format_rounded, method_name
+from records.methods import facts_of
+from records.setting import Setting, one_backend
 from records.study import StudyResults
 from reports.claims.rivals import best_pairs, lost_targets, target_of
 from reports.evidence import require
 from reports.leaderboard import CRITERION, leaderboards, target_text
-from reports.tables import MARGIN
+from reports.tables import MARGIN, why_not
 from reports.types import Finding
 
 BOUND = f"A bias is small within {MARGIN} RMS sd of the reference in the mean and {100 * MARGIN:.0f} % in the sd."
@@ -87,4 +89,35 @@ def _who_drops_out(study: StudyResults) -> Finding:
     )
 
 
-OF_RIVALS = (_mini_batches_win, _winners, _who_drops_out)
+def _proxy_of(setting: Setting) -> str | None:
+    """Its control variates, ``none`` among them; None of a method that has no such setting."""
+    card = facts_of(setting["method"]).settings
+    own = dict(word.split("=", 1) for word in setting["label"].split("+")[1:])
+    return own.get("proxy", card["proxy"].default) if "proxy" in card else None
+
+
+def _control_variates_repair(study: StudyResults) -> Finding:
+    """The same method with as many steps on the same target, with and without control variates."""
+    found: dict[tuple[str, tuple[str, float], int], dict[bool, Setting]] = {}
+    for one in one_backend(study.all_settings):
+        if one.ok and (proxy := _proxy_of(one)) is not None:
+            found.setdefault((one["method"], target_of(one), one["num_steps"]), {})[proxy != "none"] = one
+    pairs = [sides for sides in found.values() if len(sides) == 2]
+    right = {side: sum(why_not(sides[side]) is None for sides in pairs) for side in (True, False)}
+    require(right[True] > right[False])
+    methods = dict.fromkeys(method_name(sides[True]["method"]) for sides in pairs)
+    read = [
+        f"{method_name(sides[True]['method'])} on {target_text(*target_of(sides[True]))}: "
+        + " and ".join(format_rounded(sides[side].mean("audit_mean_points")) for side in (False, True))
+        for sides in pairs
+        if all(one.has("audit_mean_points") for one in sides.values())
+    ]
+    points = f" Points per decision, without and with them: {'; '.join(read)}." if read else ""
+    return Finding(
+        f"Control variates repair other tests on mini-batches too: with as many steps, {right[True]} of {len(pairs)} "
+        f"cases converge to a small bias, and {right[False]} without them.",
+        f"The cases are {', '.join(methods)}, each on every target with both.{points}",
+    )
+
+
+OF_RIVALS = (_mini_batches_win, _control_variates_repair, _winners, _who_drops_out)

@@ -203,6 +203,27 @@ def test_draws_that_read_nothing_are_named_and_do_not_win_per_evaluation():
     assert "On linear, w = 5 no chain on mini-batches has a small bias." in gain.text
 
 
+def test_control_variates_are_compared_at_as_many_steps_of_one_method_on_one_target():
+    read = {"audit_mean_points": 5286.4, "audit_mean_points_mc": 10.0}
+
+    def repaired(steps=1000, **without):
+        return [
+            one.headline
+            for one in of_rivals(
+                board_runs("barker_test+proxy=none", 500_000, num_steps=1000, **read, **without),
+                board_runs("barker_test+proxy=second", 500_000, num_steps=steps, **read | {"audit_mean_points": 101.0}),
+                # The default is none, and no one to compare it with.
+                board_runs("austerity+epsilon=0.1", 500_000, num_steps=1000, **BIASED),
+            )
+            if one.headline.startswith("Control variates")
+        ]
+
+    (headline,) = repaired(**BIASED)
+    assert headline.endswith("1 of 1 cases converge to a small bias, and 0 without them.")
+    assert repaired() == [], "both are right"
+    assert repaired(steps=9000, **BIASED) == [], "one has nine times as many steps"
+
+
 def test_nothing_is_said_of_rivals_that_the_leaderboards_do_not_hold():
     """One method alone on its target is neither better than another nor the best of several."""
     assert of_rivals(board_runs("pbnn+batch_size=10", 500_000)) == []
