@@ -40,7 +40,8 @@ NUM_NODES = 200
 def balance_residual(acceptance: Acceptance, variance: float, dof: float) -> float:
     """r of an acceptance under Gaussian noise whose variance is a chi-squared estimate, by quadrature.
 
-    For ``penalty`` and nu = 4: 0.005, 0.020, 0.063, 0.199 at variances of 0.3, 0.7, 1.6 and 5.
+    For ``penalty`` and nu = 4: 0.005, 0.020, 0.063, 0.199 at variances of 0.3, 0.7, 1.6 and 5. NaN where there is so
+    much noise that no move is accepted.
     """
     # Here, because every run imports this module and few call this; scipy.stats would take half a second to import.
     from scipy.special import gammaincinv, ndtri
@@ -52,10 +53,11 @@ def balance_residual(acceptance: Acceptance, variance: float, dof: float) -> flo
     def mean_acceptance(rise: float) -> float:
         delta, spread = (part.ravel() for part in np.meshgrid(rise + noise, estimated))
         # Beyond its first zero ``penalty_corrected`` rejects, whatever its recurrence then divides by.
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return float(np.exp(np.minimum(acceptance(delta, spread, dof), 0)).mean())
 
-    return math.log(mean_acceptance(TYPICAL_RISE) / mean_acceptance(-TYPICAL_RISE)) + TYPICAL_RISE
+    there, back = mean_acceptance(TYPICAL_RISE), mean_acceptance(-TYPICAL_RISE)
+    return math.log(there / back) + TYPICAL_RISE if there and back else math.nan
 
 
 @lru_cache(maxsize=256)

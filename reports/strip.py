@@ -1,12 +1,10 @@
 """The verdicts of a report in a few words each, for its first screen: what is claimed, and where it holds."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from reports.types import Claim, Verdict
 
-#: What is left of two that differ in such things only: ``at M=10 and at M=10``.
-TWICE = re.compile(r"(\w+ \S+)(?: and \1(?!\S))+")
 #: Cases that are named; of more, their number is said.
 MOST_CASES = 3
 #: What the name of a case says beyond what is asked: what is in brackets, after a comma, and the estimate's fine print.
@@ -19,21 +17,37 @@ def short(claim: Claim) -> str:
 
 
 def where(verdict: Verdict) -> str:
-    """Where a claim that holds in part does: ``with M=10; not with M=2; 4 cases too close to call``."""
+    """Where a claim that holds in part does: ``with M=10; not with M=2; mixed with M=5; 4 cases too close to call``."""
     # Where it holds, and where it does not; the rest is only counted.
     holds, fails, *_ = verdict.cases.values()
     answers = [answer for _, answer in verdict.answers]
-    plain = [list(dict.fromkeys(TWICE.sub(r"\1", DETAIL.sub("", name)) for name in names)) for names in (holds, fails)]
-    told: list[Sequence[str]] = [*plain]
+    plain = [list(dict.fromkeys(item for name in names for item in _items(name))) for names in (holds, fails)]
+    mixed = [item for item in plain[0] if item in plain[1]]
+    told = [[item for item in items if item not in mixed] for items in plain]
     # Details tell cases apart where nothing else does; many of them are for the verdict itself.
-    if set(plain[0]) & set(plain[1]):
+    if not any(told):
         if max(len(holds), len(fails)) > MOST_CASES:
             return f"in {answers.count(True)} of {len(answers)} cases"
-        told = [holds, fails]
-    words = [_named(told[0], answers.count(True)), f"not {_named(told[1], answers.count(False))}"]
+        told, mixed = [list(holds), list(fails)], []
+    named = {
+        "": _named(told[0], answers.count(True)),
+        "not ": _named(told[1], answers.count(False)),
+        "mixed ": _named(mixed, len(mixed)),
+    }
+    words = [start + text for start, text in named.items() if text]
     if amount := answers.count(None):
         words.append(f"{amount} case{'' if amount == 1 else 's'} too close to call")
     return "; ".join(words)
+
+
+def _items(name: str) -> Iterator[str]:
+    """``on linear with M=2 and with M=5`` as two, each whole and without details."""
+    first, *others = DETAIL.sub("", name).split(" and ")
+    yield first
+    for other in others:
+        *start, _ = first.rsplit(" ", len(other.split()))
+        # One that begins like the first is whole by itself: ``on linear and on mnist``.
+        yield other if other.split()[0] == first.split()[0] else f"{start[0] if start else ''} {other}".strip()
 
 
 def _named(names: Sequence[str], num_cases: int) -> str:

@@ -45,6 +45,9 @@ class TestTheBudget:
         """As a referee found it from mini-batches redrawn 2,000 times."""
         assert balance_residual(penalty, variance, 4) == pytest.approx(expected, abs=0.002)
 
+    def test_it_is_undefined_where_no_move_is_accepted(self):
+        assert math.isnan(balance_residual(penalty_corrected, 60.0, 9)) and balance_residual(penalty, 60.0, 9) > 0
+
     def test_the_residual_is_that_of_random_numbers(self):
         random, number, variance, dof = np.random.default_rng(0), 1_000_000, 1.6, 9
 

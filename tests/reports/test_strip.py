@@ -34,10 +34,24 @@ def test_every_claim_of_the_suite_has_a_short_name_of_its_own():
             ("for the ECE at n=5 (the paper's, by HMC (blackjax)) and at n=10 (chosen)",),
             ("for the CRPS at n=5",),
             0,
-            "for the ECE at n=5 and at n=10; not for the CRPS at n=5",
+            "for the ECE at n=5 and n=10; not for the CRPS at n=5",
         ),
         # One name that begins like another is another.
-        (("on linear and on linear-own",), ("on mnist",), 0, "on linear and on linear-own; not on mnist"),
+        (("on linear and on linear-own",), ("on mnist",), 0, "on linear and linear-own; not on mnist"),
+        (("on regression and mnist",), ("on linear",), 0, "on regression and mnist; not on linear"),
+        # Cases that details alone tell apart are said once, and neither hold nor fail where they do both.
+        (
+            ("on linear with M=5, η=0.0002 and with M=10, η=0.0002 and with M=5, η=0.0013 and with M=10, η=0.0013",),
+            ("on linear with M=2, η=0.0002 and with M=2, η=0.0013",),
+            0,
+            "on linear with M=5 and M=10; not on linear with M=2",
+        ),
+        (
+            ("with σ² known", "with σ² estimated at M=5, η=5e−5 and at M=10, η=5e−5"),
+            ("with σ² estimated at M=2, η=5e−5 and at M=5, η=0.0013",),
+            0,
+            "with σ² known, with σ² estimated at M=10; not with σ² estimated at M=2; mixed with σ² estimated at M=5",
+        ),
         (("on linear with M=2", "on linear with M=5"), ("on mnist",), 0, "on linear with M=2 and M=5; not on mnist"),
         # Without the details a case would hold and not hold.
         (("on linear (N = 1,000)",), ("on linear (N = 10)",), 0, "on linear (N = 1,000); not on linear (N = 10)"),
