@@ -22,7 +22,7 @@ from workflows.story import story
 #: Its claims are what the suite is about; it stands before the others.
 PAPER = "paper"
 #: Characters of a verdict's line that say where a claim holds: what fits beside it.
-MAX_WHERE = 110
+MAX_WHERE = 145
 
 
 @dataclass(frozen=True)

@@ -60,9 +60,9 @@ def _target(study: StudyResults) -> Finding:
     return Finding(
         "Within a data set PBNN samples the tempered posterior; with fresh data in every mini-batch, the posterior of "
         "the expected loss.",
-        f"Both views are right, each about its own setting: at n = {num}, PBNN's mean is "
-        f"{rounded(within.bias().mean)} standard deviations from that of the tempered posterior within a data set, and "
-        f"{rounded(apart['mean'])} with fresh data.",
+        f"Both views are right, each about its own setting: at n = {num}, PBNN's mean is within "
+        f"{rounded(within.bias().high)} standard deviations of that of the tempered posterior within a data set, and "
+        f"{rounded(apart['mean'])} away from it with fresh data.",
     )
 
 

@@ -219,8 +219,14 @@ def hollow_handles(settings: Sequence[Setting]) -> list[Line2D]:
 
 
 def outline(figure: Figure) -> None:
-    """Give every mark whose colour could hardly be seen on white a darker edge; a line is as dark as that edge."""
-    for line in figure.findobj(Line2D):
+    """Give every mark whose colour could hardly be seen on white a darker edge; a line is as dark as that edge.
+
+    The lines of a grid are no marks, and stay faint.
+    """
+    legends = [*figure.legends, *(found for axes in figure.axes if (found := axes.get_legend()))]
+    of_legends = (line for found in legends for line in found.findobj(Line2D))
+    for line in (*(line for axes in figure.axes for line in axes.lines), *of_legends):
+        assert isinstance(line, Line2D)
         colour = to_hex(line.get_markeredgecolor() if _has_mark(line) else line.get_color())
         if (edge := on_white(colour)) == colour:
             continue

@@ -284,7 +284,9 @@ def test_on_white_every_mark_has_an_edge_that_can_be_seen_and_its_own_colour():
         axes.plot([0], [0], marker, color=colour, label=name)
         axes.plot([0, 1], [0, 1], color=colour)
     axes.legend()
+    axes.grid(color="#cccccc")
     outline(figure)
+    assert {line.get_color() for line in axes.get_xgridlines()} == {"#cccccc"}, "a grid is no mark, and stays faint"
     drawn = [*axes.lines, *axes.get_legend().get_lines()]
     assert len(drawn) == 3 * len(METHODS)
     for line in drawn:

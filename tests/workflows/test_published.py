@@ -20,6 +20,7 @@ from reports.types import NOT_ASKED
 from tests.reports.studies import NO_BENCHMARKS, row, study_of
 from workflows.markdown import text as markdown
 from workflows.published import (
+    MAX_WHERE,
     Published,
     findings_page,
     published_studies,
@@ -86,7 +87,7 @@ def test_where_a_claim_holds_is_one_line_also_where_only_the_reason_says_it():
     assert where(claim) == "on a with M=5; not on b and elsewhere; others too close to call"
     assert where({"reason": "Full data are not overconfident: gap 0.1."}) == "Full data are not overconfident"
     told = where(claim | {"where": "; ".join(f"not on task number {number}" for number in range(20))})
-    assert told.startswith("not on task number 0; not on") and told.endswith(" …") and len(told) <= 110
+    assert told.startswith("not on task number 0; not on") and told.endswith(" …") and len(told) <= MAX_WHERE
 
 
 def test_weak_verdicts_are_named_below_the_others(tmp_path):
