@@ -22,7 +22,7 @@ from reports.style import EXACT, LABELS, is_narrow, look_of, on_white, page_widt
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 LINE_STYLES: tuple[LineStyleType, ...] = ("-", "--", ":", "-.")
 #: Of a panel's width, what its axis has: the rest is room for names and numbers beside it.
-SHARE_OF_AXIS = 0.65
+SHARE_OF_AXIS = 0.5
 #: Lines of one panel that a reader tells apart; the others are among the numbers below the figure.
 MAX_LINES = 4
 #: Text of names and legends in points, and what a letter and a line of it take in inches.

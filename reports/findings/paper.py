@@ -99,7 +99,7 @@ def _target(study: StudyResults) -> Finding:
         "from that of the expected loss.",
         f"{within} On a stream of fresh points, n = {far['batch_size']}, its band is "
         f"{format_number(far.mean('sd_ratio'))} times as wide as that of the expected loss, and its mean is off by "
-        f"{format_number(far.bias().mean, 2)} sd. Both views of what PBNN samples are right, each in its own setting.",
+        f"{format_number(far.bias().high, 2)} sd at most. Both views of what PBNN samples are right, each in its own setting.",
     )
 
 
@@ -127,7 +127,9 @@ def _price(full: Setting, small: Setting) -> str:
         change = small.difference(full, column)
         if change.low is None or change.high is None:
             continue
-        ends = " to ".join(format_number(one.mean(column), 2) for one in (full, small))
+        # Three digits where two are the same.
+        two, three = ([format_number(one.mean(column), digits) for one in (full, small)] for digits in (2, 3))
+        ends = " to ".join(two if two[0] != two[1] else three)
         moved = f"its {name} {'falls' if change.high < 0 else 'rises'} from {ends}"
         words.append(moved if change.excludes_zero else f"its {name} is too close to call")
     return f" ({' and '.join(words)})" if words else ""
