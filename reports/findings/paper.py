@@ -99,7 +99,8 @@ def _target(study: StudyResults) -> Finding:
         "from that of the expected loss.",
         f"{within} On a stream of fresh points, n = {far['batch_size']}, its band is "
         f"{format_number(far.mean('sd_ratio'))} times as wide as that of the expected loss, and its mean is off by "
-        f"{format_number(far.bias().high, 2)} sd at most. Both views of what PBNN samples are right, each in its own setting.",
+        f"{format_number(far.bias().high, 2)} sd at most. Both views of what PBNN samples are right, each in its own "
+        "setting.",
     )
 
 
