@@ -71,7 +71,7 @@ run: setup  ## run the paper study, or another one: STUDY=my_study.yaml
 	$(if $(value STUDY),@$(python) -m workflows.grid "$$STUDY")
 	$(python) -m snakemake --cores all $(if $(value STUDY),--configfile "$$STUDY") $(ARGS)
 
-smoke: setup  ## run the smoke study: every stage, on small tasks, in two or three minutes
+smoke: setup  ## run the smoke study: every stage, on small tasks, in one or two minutes
 	$(python) -m snakemake --cores all --configfile workflows/studies/smoke.yaml $(ARGS)
 
 test: lint  ## lint, then run all tests except the slow ones
