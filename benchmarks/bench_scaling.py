@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.stopwatch import Against, Work
 from benchmarks.work import compiled_sampler, draw_rows, settings_of, steps, synthetic
-from implementations.proxies import num_columns
+from implementations.control_variates.proxies import num_columns
 
 FEWEST, MANY = 10_000, (100_000, 1_000_000, 10_000_000)
 METHODS = ("pbnn", "naive", "sgld", "full_mh")

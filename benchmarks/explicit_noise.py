@@ -10,18 +10,18 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_map
 
+from implementations.backends.jax import likelihood as jax_likelihood
+from implementations.backends.jax import minibatch as jax_minibatch
+from implementations.backends.torch import chain as torch_chain
+from implementations.backends.torch import likelihood as torch_likelihood
+from implementations.backends.torch import minibatch as torch_minibatch
 from implementations.infrastructure.memory import rows_of
 from implementations.inputs import Inputs, ModelTarget, values_of
-from implementations.jax_backend import likelihood as jax_likelihood
-from implementations.jax_backend import minibatch as jax_minibatch
-from implementations.kernel import Data, Points, Target, Values
+from implementations.kernels.contract import Data, Points, Target, Values
+from implementations.kernels.metropolis import Metropolis, Noise
 from implementations.methods import METHODS
-from implementations.metropolis import Metropolis, Noise
 from implementations.settings import Settings
 from implementations.tasks.problem import Problem
-from implementations.torch_backend import chain as torch_chain
-from implementations.torch_backend import likelihood as torch_likelihood
-from implementations.torch_backend import minibatch as torch_minibatch
 
 NUM_STEPS = 200
 CHAINS = 2

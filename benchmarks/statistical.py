@@ -111,7 +111,7 @@ def _statistics(problem: "Problem", weight: float, draws: np.ndarray, acceptance
 def _line_statistics(problem: "Problem", weight: float, draws: np.ndarray) -> dict[str, np.ndarray]:
     from scipy.special import ndtr
 
-    from implementations.tasks.exact import gaussian_posterior
+    from implementations.tasks.references.closed_form import gaussian_posterior
     from metrics.calibration import confidence_gap, coverage_reliability
 
     exact = gaussian_posterior(problem, weight)

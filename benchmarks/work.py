@@ -12,8 +12,8 @@ import numpy as np
 
 from benchmarks.stopwatch import Work, sized
 from implementations.backends import BACKENDS, build_sampler, use_one_thread
+from implementations.kernels.metropolis import Metropolis
 from implementations.methods import METHODS
-from implementations.metropolis import Metropolis
 from implementations.settings import Settings
 from implementations.tasks import prepare
 from implementations.tasks.geometry import mean_curvature
@@ -143,8 +143,8 @@ def _bare_jax(problem: Problem, chains: int, pairs: int, gradients: int, batch_s
     import jax
     import jax.numpy as jnp
 
-    from implementations.jax_backend.likelihood import losses_and_gradient, point_losses
-    from implementations.kernel import Data
+    from implementations.backends.jax.likelihood import losses_and_gradient, point_losses
+    from implementations.kernels.contract import Data
 
     model, device = problem.model, jax.devices("cpu")[0]
     everything = Data(*jax.device_put((problem.features, problem.targets), device))
@@ -180,9 +180,9 @@ def _bare_jax(problem: Problem, chains: int, pairs: int, gradients: int, batch_s
 def _bare_torch(problem: Problem, chains: int, pairs: int, gradients: int, batch_size: int, full: str) -> Work:
     import torch
 
-    from implementations.kernel import Data
-    from implementations.torch_backend.chain import UNROLLED_STEPS, compile_function
-    from implementations.torch_backend.likelihood import losses_and_gradient, point_losses
+    from implementations.backends.torch.chain import UNROLLED_STEPS, compile_function
+    from implementations.backends.torch.likelihood import losses_and_gradient, point_losses
+    from implementations.kernels.contract import Data
 
     model = problem.model
 

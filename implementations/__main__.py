@@ -15,7 +15,7 @@ from implementations.methods import ALL_SETTINGS, METHODS, find_method
 from implementations.plugins import absolute, checksum, is_reference
 from implementations.settings import Setting
 from implementations.tasks import TASKS, check_options, find_task, prepare
-from implementations.tasks.download import DataError
+from implementations.tasks.data.download import DataError
 from implementations.tasks.problem import Problem
 from implementations.tasks.task import PRIORS, STOCHASTIC
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from implementations.infrastructure.errors import SettingError, unknown
-from implementations.kernel import Build
+from implementations.kernels.contract import Build
 from implementations.settings import (
     AUTO,
     LADDER,
@@ -112,7 +112,7 @@ class Card:
 
     @property
     def acceptance(self) -> str:
-        """Its rule of acceptance: a name of ``implementations.acceptance``, or the one its card gives."""
+        """Its rule of acceptance: a name of ``implementations.kernels.acceptance``, or the one its card gives."""
         return getattr(self.kernel, "acceptance", self.accepts)
 
     @property

@@ -11,9 +11,9 @@ import numpy as np
 from implementations.backends import Draws
 from implementations.card import Card
 from implementations.inputs import anchor_of, far_from_mode
-from implementations.noise_budget import largest_variance, shared_skewness
 from implementations.settings import Settings
 from implementations.tasks.problem import Problem
+from implementations.tuning.noise_budget import largest_variance, shared_skewness
 
 #: A chain that accepts fewer of its moves stays where it began.
 LEAST_ACCEPTANCE = 0.005

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from array_api_compat import array_namespace
 
-from implementations import averaging, bounds, kernel, network_proxies, proxies, selection
 from implementations.card import Card
+from implementations.control_variates import averaging, bounds, leverage, network_proxies, proxies
+from implementations.control_variates.anchor import Anchor, at_anchor, distance_from_mode, find_anchor
 from implementations.infrastructure.memory import rows_of
-from implementations.kernel import Array, Data, Kernel, Points, Shapes, Values
+from implementations.kernels import contract
+from implementations.kernels.contract import Array, Data, Kernel, Points, Shapes, Values
 from implementations.schedule import cycle_steps
 from implementations.settings import MAX_FULL_CURVATURE, Settings
-from implementations.tasks.anchor import Anchor, at_anchor, distance_from_mode, find_anchor
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.tasks.likelihoods import find_likelihood, normaliser
 from implementations.tasks.problem import Model, Problem
@@ -57,7 +58,7 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelTarget:
-    """A model as a kernel sees it (implementations.kernel.Target), out of a library's functions."""
+    """A model as a kernel sees it (kernels.contract.Target), out of a library's functions."""
 
     model: Model
     likelihood: ModuleType
@@ -81,7 +82,7 @@ class ModelTarget:
         gradient: tuple[Array, Array] = self.likelihood.losses_and_gradient(position, data, weight, self.model)
         return gradient
 
-    def remainders(self, position: Array, data: Data, anchor: kernel.Anchor, order: str) -> Array:
+    def remainders(self, position: Array, data: Data, anchor: contract.Anchor, order: str) -> Array:
         if not self.model.is_linear:
             return network_proxies.remainders(position, data, anchor, self.model, order)
         # f(theta) - f(t) as one product: a difference of two outputs would lose digits.
@@ -90,13 +91,13 @@ class ModelTarget:
             return left
         return left + normaliser.remainders(*self._on_grid(position, anchor), order)[..., None]
 
-    def _on_grid(self, position: Array, anchor: kernel.Anchor) -> tuple[Array, Array]:
+    def _on_grid(self, position: Array, anchor: contract.Anchor) -> tuple[Array, Array]:
         """On the grid of a density: the moves of the outputs from the anchor (…, G), and the shares there (G,)."""
         moves = self.likelihood.grid_outputs(position - anchor.position, self.model)
         return moves, normaliser.shares(self.likelihood.grid_outputs(anchor.position, self.model))
 
     def anchored_gradient(
-        self, position: Array, data: Data | None, anchor: kernel.Anchor, weight: Array, order: str
+        self, position: Array, data: Data | None, anchor: contract.Anchor, weight: Array, order: str
     ) -> Array:
         xp, scale = array_namespace(position), self.model.prior_scale
         of_prior = position / scale**2 if self.model.prior == "gaussian" else xp.sign(position) / scale
@@ -156,7 +157,7 @@ class Inputs:
         return anchor_of(self.problem, self.card, self.settings)
 
     @cached_property
-    def selection(self) -> selection.Selection | None:
+    def selection(self) -> leverage.Selection | None:
         return selection_of(self.problem, self.card, self.settings)
 
     @cached_property
@@ -183,17 +184,17 @@ class Inputs:
             self._rows("rows" in self.card.needs),
             self._anchor(),
             bounds_of(self.problem, self.card, self.settings),
-            () if self.selection is None else kernel.Selection(self.selection.slots, self.selection.scales),
+            () if self.selection is None else contract.Selection(self.selection.slots, self.selection.scales),
         )
 
-    def _anchor(self) -> kernel.Anchor | tuple[()]:
+    def _anchor(self) -> contract.Anchor | tuple[()]:
         anchor = self._scaled() if "validation" in self.card.needs else self.anchor
         if anchor is None:
             return ()
         if self.averages is None:
-            return kernel.Anchor(anchor.position, anchor.gradient, anchor.curvature, anchor.position)
+            return contract.Anchor(anchor.position, anchor.gradient, anchor.curvature, anchor.position)
         gradient = anchor.gradient + self.averages.gradient
-        return kernel.Anchor(anchor.position, gradient, anchor.curvature, self.averages.centre)
+        return contract.Anchor(anchor.position, gradient, anchor.curvature, self.averages.centre)
 
     def _scaled(self) -> Anchor:
         """The anchor with the parameters that predict as those at the mode do at the best temperature."""
@@ -241,7 +242,7 @@ def _not_scaled(problem: Problem) -> str | None:
     return None if len(problem.validation_targets) else "it has no validation points"
 
 
-def selection_of(problem: Problem, card: Card, settings: Settings) -> selection.Selection | None:
+def selection_of(problem: Problem, card: Card, settings: Settings) -> leverage.Selection | None:
     """The slots of a run whose mini-batches do not draw all points alike. Raises Skipped."""
     if settings.shapes.get("selection", "uniform") == "uniform":
         return None
@@ -266,7 +267,7 @@ def averages_of(problem: Problem, card: Card, settings: Settings) -> averaging.A
     return averaged_at(problem, anchor)
 
 
-def bounds_of(problem: Problem, card: Card, settings: Settings) -> kernel.Bounds | tuple[()]:
+def bounds_of(problem: Problem, card: Card, settings: Settings) -> contract.Bounds | tuple[()]:
     """The lengths of the points, for a method that is exact by bounds on their losses. Raises Skipped."""
     if "bounds" not in card.needs:
         return ()
@@ -281,7 +282,7 @@ def bounds_of(problem: Problem, card: Card, settings: Settings) -> kernel.Bounds
     )
     # What is rounded to single precision must not fall below a length.
     largest = lengths.max() * (1 + 1e-6)
-    return kernel.Bounds(np.float64(largest), np.array([(lengths**power).sum() for power in (1, 2, 3)]))
+    return contract.Bounds(np.float64(largest), np.array([(lengths**power).sum() for power in (1, 2, 3)]))
 
 
 @lru_cache(maxsize=4)
@@ -294,7 +295,7 @@ def anchor_at(problem: Problem, weight: float) -> Anchor:
 
 
 #: Found once for a problem and a weight, as its anchor is.
-selected_at = lru_cache(maxsize=4)(selection.by_leverage)
+selected_at = lru_cache(maxsize=4)(leverage.by_leverage)
 averaged_at = lru_cache(maxsize=4)(averaging.averages)
 
 

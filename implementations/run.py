@@ -23,7 +23,7 @@ from implementations.plugins import checksum
 from implementations.sampling import Progress, Resume, Sampled, sample
 from implementations.settings import Settings
 from implementations.tasks.problem import Problem
-from implementations.tuning import TunedApart
+from implementations.tuning.pilot import TunedApart
 
 
 @dataclass(frozen=True)

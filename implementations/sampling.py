@@ -14,12 +14,12 @@ from implementations.backends import Costs, Draws, Sampler, build_sampler, use_o
 from implementations.card import Card
 from implementations.cautions import cautions
 from implementations.inputs import Skipped, anchor_of, averages_of, selection_of, start_of
-from implementations.ladder import climb
 from implementations.methods import find_method
 from implementations.schedule import Chunk, chunks, draw_steps
 from implementations.settings import LADDER, Settings
 from implementations.tasks.problem import Problem
-from implementations.tuning import TunedApart, tune
+from implementations.tuning.ladder import climb
+from implementations.tuning.pilot import TunedApart, tune
 
 #: Positions from which the decision audit makes one move each; enough for a rate to within two per cent.
 NUM_AUDITED = 500
@@ -44,7 +44,7 @@ class Progress:
     num_gradients: int = 0
     seconds: dict[str, float] = field(default_factory=_no_time)
     cpu_seconds: dict[str, float] = field(default_factory=_no_time)
-    #: What a pilot run chose for settings that were ``auto`` (implementations.tuning.Tuned).
+    #: What a pilot run chose for settings that were ``auto`` (implementations.tuning.pilot.Tuned).
     tuning: dict[str, Any] | None = None
     kept: list[Draws] = field(default_factory=list)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from implementations.kernel import Array, Values
+from implementations.kernels.contract import Array, Values
 from implementations.settings import Settings
 
 #: Chunks of each phase of a long run. A chunk is one call into compiled code; between two, a run can report progress,

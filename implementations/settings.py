@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, Self
 
-from implementations.estimates import OF_POINTS, VARIANCES
 from implementations.infrastructure.errors import SettingError, unknown
-from implementations.kernel import Shapes
+from implementations.kernels.contract import Shapes
+from implementations.kernels.estimates import OF_POINTS, VARIANCES
 
 PRECONDITIONERS = {
     "none": "the identity",
@@ -19,9 +19,9 @@ PRECONDITIONERS = {
 MAX_FULL_CURVATURE = 2500
 DTYPES = {"float32": "single precision", "float64": "double precision"}
 
-#: In place of a number: it is found by a pilot run (implementations.tuning).
+#: In place of a number: it is found by a pilot run (implementations.tuning.pilot).
 AUTO = "auto"
-#: The same of a step size, on one budget for every method (implementations.ladder).
+#: The same of a step size, on one budget for every method (implementations.tuning.ladder).
 LADDER = "ladder"
 TUNED = ("step_size", "num_batches")
 #: Fewer steps than this tell nothing of an acceptance.

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from implementations.infrastructure.errors import SettingError
     from implementations.sampling import Sampled, sample
     from implementations.tasks import prepare
-    from implementations.tasks.exact import gaussian_posterior
     from implementations.tasks.networks import Network
+    from implementations.tasks.references.closed_form import gaussian_posterior
     from implementations.tasks.task import Data, Points, Task, Training
     from pbnn_bench.choice import Choice, choose_batch_size
     from pbnn_bench.problem import Prediction, Problem
@@ -36,7 +36,7 @@ HOMES = {
     "implementations.infrastructure.errors": ("SettingError",),
     "implementations.sampling": ("Sampled", "sample"),
     "implementations.tasks": ("prepare",),
-    "implementations.tasks.exact": ("gaussian_posterior",),
+    "implementations.tasks.references.closed_form": ("gaussian_posterior",),
     "implementations.tasks.networks": ("Network",),
     "implementations.tasks.task": ("Data", "Points", "Task", "Training"),
     "pbnn_bench.choice": ("Choice", "choose_batch_size"),

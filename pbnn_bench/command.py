@@ -120,7 +120,7 @@ def _listed(examples: Sequence[str]) -> str:
 def _mistakes() -> tuple[type[Exception], ...]:
     """What is answered by one line. Imported once something has gone wrong: together they take a second."""
     from implementations.infrastructure.files import Damaged
-    from implementations.tasks.download import DataError
+    from implementations.tasks.data.download import DataError
     from records.failures import Absent
     from reports.types import NothingToShow
 

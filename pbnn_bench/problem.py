@@ -9,7 +9,7 @@ import numpy as np
 from implementations.infrastructure.errors import SettingError
 from implementations.settings import MAX_FULL_CURVATURE
 from implementations.tasks import at_mode, problem
-from implementations.tasks.features import to_numpy
+from implementations.tasks.data.features import to_numpy
 from implementations.tasks.likelihoods import Likelihood, find_likelihood
 from implementations.tasks.task import PRIOR_SCALE
 from metrics.predictive import predictive

@@ -11,13 +11,13 @@ import numpy as np
 
 from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.files import Damaged, read_npz, write_npz
-from implementations.tasks.exact import gaussian_posterior, has_closed_form
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
+from implementations.tasks.references.closed_form import gaussian_posterior, has_closed_form
 
 if TYPE_CHECKING:
-    from implementations.tasks.gold_standard import Chains
-    from implementations.tasks.importance import Weighted
+    from implementations.tasks.references.importance import Weighted
+    from implementations.tasks.references.one_layer import Chains
 
 #: A gold standard with a larger R-hat, or with a divergence, is kept but not used for claims.
 MAX_RHAT = 1.01
@@ -112,7 +112,7 @@ def reference(
 
 
 def _length_of_network(problem: Problem, weight: float) -> tuple[int, int]:
-    from implementations.tasks.network_gold_standard import weights_of
+    from implementations.tasks.references.all_layers import weights_of
 
     return LENGTH_OF_LADDER if len(weights_of(problem, weight)) > 1 else LENGTH_OF_NETWORK
 
@@ -147,10 +147,10 @@ def _gold_standard(
     problem: Problem, weight: float, seed: int, chains: int, num_warmup: int, num_draws: int
 ) -> Reference:
     # jax and blackjax take seconds to import, which the closed form does not need.
-    from implementations.tasks import gold_standard, network_gold_standard
+    from implementations.tasks.references import all_layers, one_layer
 
     is_layer = problem.is_linear
-    sample = gold_standard.sample if is_layer else network_gold_standard.sample
+    sample = one_layer.sample if is_layer else all_layers.sample
     run = sample(problem, weight, seed=seed, chains=chains, num_warmup=num_warmup, num_draws=num_draws)
     probes = np.linspace(0, len(problem.test_targets) - 1, NUM_PROBES).astype(int)
     rhat, ess_bulk, ess_tail = _diagnostics(
@@ -198,7 +198,7 @@ def _levels(run: "Chains") -> str:
 
 def _weighted(problem: Problem, weight: float, seed: int) -> Reference | None:
     """By importance sampling from the Gaussian at the mode, or None where the target is too far from it."""
-    from implementations.tasks.importance import sample
+    from implementations.tasks.references.importance import sample
     from metrics.pareto import pareto_k
 
     run = sample(problem, weight, seed=seed)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from implementations.infrastructure.files import sealed, write_json
-from implementations.tuning import TunedApart
+from implementations.tuning.pilot import TunedApart
 from records.failures import Absent
 from records.layout import read_outcome
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from array_api_compat import array_namespace
 
 from implementations.card import Card, Exactness
-from implementations.kernel import Info, Kernel, Points, Random, Shapes, Target, Values, counted
-from implementations.proposals import random_walk, scale_by
+from implementations.kernels.contract import Info, Kernel, Points, Random, Shapes, Target, Values, counted
+from implementations.kernels.proposals import random_walk, scale_by
 from implementations.settings import BATCH_SIZE, STEP_SIZE, WEIGHT, Setting, noisy_step
 
 

@@ -77,7 +77,7 @@ def compile_audits_quickly() -> None:
 
     A process whose numbers a test compares with its own calls this as well.
     """
-    from implementations.jax_backend import chain
+    from implementations.backends.jax import chain
 
     chain.QUICK_TO_COMPILE["xla_backend_optimization_level"] = 0
 

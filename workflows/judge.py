@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from implementations.ladder import Bias, Known
 from implementations.tasks.problem import Problem
+from implementations.tuning.ladder import Bias, Known
 from metrics.convergence import convergence
 from records.reference import Reference
 from workflows.evaluation import deviations_of, predictive_of

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from implementations.backends import BACKENDS
-from implementations.ladder import budget_of
 from implementations.sampling import MOST_AUDITED_POINTS, NUM_AUDITED
 from implementations.settings import NUM_BATCHES
+from implementations.tuning.ladder import budget_of
 from workflows.study import Run
 
 #: Expected seconds of a part. Starting a process takes some three, so a part is at least several times as long.

@@ -29,8 +29,8 @@ from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.files import Damaged, read_npz
 from implementations.settings import WEIGHT
 from implementations.tasks import prepare
-from implementations.tasks.exact import has_closed_form
 from implementations.tasks.problem import Problem
+from implementations.tasks.references.closed_form import has_closed_form
 from records.failures import load_reference
 from records.reference import Reference, reference
 from reports.leaderboard import CRITERION, answer_of, with_entrant

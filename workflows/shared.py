@@ -24,8 +24,8 @@ IMPLEMENTATIONS, METRICS = Path(str(implementations.__file__)).parent, Path(str(
 #: The code that prepares problems and finds references: all of it, rather than too little.
 CODE = (
     IMPLEMENTATIONS / "tasks",
-    IMPLEMENTATIONS / "proposals.py",
-    IMPLEMENTATIONS / "torch_backend" / "likelihood.py",
+    IMPLEMENTATIONS / "kernels" / "proposals.py",
+    IMPLEMENTATIONS / "backends" / "torch" / "likelihood.py",
     METRICS,
     Path(reference.__file__),
 )

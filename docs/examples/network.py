@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from implementations.tasks import regression
+from implementations.tasks.data import regression
 from implementations.tasks.networks import Network
 from implementations.tasks.task import Task, Training
 

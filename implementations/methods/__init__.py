@@ -22,9 +22,9 @@ from implementations.methods import (
     sgnht,
     temperature,
 )
+from implementations.plugin_checks import Watched
 from implementations.plugins import is_reference, load
 from implementations.settings import SETTINGS, Setting, Settings, Sized
-from implementations.watched import Watched
 
 METHODS: dict[str, Card] = {
     card.name: card

@@ -1,10 +1,10 @@
 """The mini-batch Barker test: noise is welcome up to a variance of 1, and more data are read where it exceeds that."""
 
-from implementations.acceptance import barker, noisy_barker
 from implementations.card import Card, Exactness
-from implementations.kernel import Array, Values
+from implementations.kernels.acceptance import barker, noisy_barker
+from implementations.kernels.contract import Array, Values
+from implementations.kernels.sequential import Seen, Sequential
 from implementations.methods.control_variates import OPTIONAL_PROXY
-from implementations.sequential import Seen, Sequential
 from implementations.settings import BATCH_SIZE, STEP_SIZE, WEIGHT, noisy_step
 
 

@@ -1,12 +1,12 @@
 """Methods that are exact by bounds on the change of every loss: TunaMH, and MH with scalable subsampling.
 
-Bounds exist for one stochastic layer (implementations.bounds); elsewhere these methods are not applicable, and a run
+Bounds exist for one stochastic layer (control_variates.bounds); elsewhere these methods are not applicable, and a run
 says so.
 """
 
 from implementations.card import Card, Exactness
+from implementations.kernels.poisson import Poisson
 from implementations.methods.control_variates import PROXY
-from implementations.poisson import Poisson
 from implementations.settings import STEP_SIZE, WEIGHT, Setting, noisy_step, random_walk_step
 
 _POINTS = Setting("batch_size", "points read at a time, until a decision has all that it asks for", int, 100, minimum=1)

@@ -1,15 +1,15 @@
 """The posterior itself at a cost flat in N: control variates around the mode, and the Gaussian there.
 
 Losses are replaced by their Taylor polynomials around the mode, whose sum over all points is known, and mini-batches
-only estimate the rest (implementations.proxies). Colours are darker and lighter kin of the bare methods'.
+only estimate the rest (control_variates.proxies). Colours are darker and lighter kin of the bare methods'.
 """
 
 from dataclasses import replace
 
 from implementations.card import Card, Exactness
-from implementations.metropolis import Metropolis
-from implementations.proxies import AVERAGED, ORDERS
-from implementations.selection import SELECTIONS
+from implementations.control_variates.leverage import SELECTIONS
+from implementations.control_variates.proxies import AVERAGED, ORDERS
+from implementations.kernels.metropolis import Metropolis
 from implementations.settings import (
     BATCH_SIZE,
     NUM_BATCHES,

@@ -5,12 +5,12 @@ from typing import NamedTuple
 from array_api_compat import array_namespace
 
 from implementations.card import Card, Exactness
-from implementations.kernel import Array, Info, Kernel, Points, Random, Shapes, Target, Values, counted, whole
+from implementations.kernels.contract import Array, Info, Kernel, Points, Random, Shapes, Target, Values, counted, whole
+from implementations.kernels.loss_differences import Losses, balance_of, probability
+from implementations.kernels.metropolis import choose
+from implementations.kernels.proposals import random_walk, scale_by
 from implementations.methods.control_variates import PROXY
-from implementations.metropolis import choose
-from implementations.proposals import random_walk, scale_by
 from implementations.settings import STEP_SIZE, WEIGHT, random_walk_step
-from implementations.weighing import Losses, balance_of, probability
 
 
 class State(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from array_api_compat import array_namespace
 
 from implementations.card import Card, Exactness
-from implementations.kernel import Array, Data, Info, Kernel, Points, Random, Shapes, Target, Values, counted
-from implementations.proposals import scale_by
+from implementations.kernels.contract import Array, Data, Info, Kernel, Points, Random, Shapes, Target, Values, counted
+from implementations.kernels.proposals import scale_by
 from implementations.settings import BATCH_SIZE, STEP_SIZE, UNADJUSTED_STEP, WEIGHT, Setting, adjusted_langevin_step
 
 TARGET_ACCEPTANCE = Setting(

@@ -10,7 +10,7 @@ of Okabe and Ito, which colour-blind readers can tell apart, with two greys for 
 """
 
 from implementations.card import Card, Exactness
-from implementations.metropolis import Metropolis
+from implementations.kernels.metropolis import Metropolis
 from implementations.settings import (
     BATCH_SIZE,
     DECAY,

@@ -5,12 +5,12 @@ from typing import NamedTuple
 from array_api_compat import array_namespace, device
 
 from implementations.card import Card, Exactness
-from implementations.kernel import Array, Info, Kernel, Points, Random, Shapes, Target, Values, counted
+from implementations.kernels.contract import Array, Info, Kernel, Points, Random, Shapes, Target, Values, counted
+from implementations.kernels.loss_differences import NUM_REDRAWN, Losses, balance_of, probability
+from implementations.kernels.metropolis import choose
+from implementations.kernels.proposals import random_walk, scale_by
 from implementations.methods.control_variates import OPTIONAL_PROXY
-from implementations.metropolis import choose
-from implementations.proposals import random_walk, scale_by
 from implementations.settings import BATCH_SIZE, STEP_SIZE, WEIGHT, Setting, noisy_step
-from implementations.weighing import NUM_REDRAWN, Losses, balance_of, probability
 
 #: Share of its variance that is taken off a log likelihood: the mean of exp(noise) is exp(variance / 2).
 CORRECTION = 0.5

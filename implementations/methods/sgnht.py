@@ -5,8 +5,8 @@ from typing import NamedTuple
 from array_api_compat import array_namespace
 
 from implementations.card import Card, Exactness
-from implementations.kernel import Array, Info, Kernel, Points, Random, Shapes, Target, Values, counted
-from implementations.proposals import scale_by, scale_by_transpose
+from implementations.kernels.contract import Array, Info, Kernel, Points, Random, Shapes, Target, Values, counted
+from implementations.kernels.proposals import scale_by, scale_by_transpose
 from implementations.settings import BATCH_SIZE, STEP_SIZE, UNADJUSTED_STEP, WEIGHT, Setting
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from array_api_compat import array_namespace
 
 from implementations.card import Card, Exactness
-from implementations.kernel import Info, Kernel, Points, Random, Shapes, Target, Values, counted
+from implementations.kernels.contract import Info, Kernel, Points, Random, Shapes, Target, Values, counted
 from implementations.settings import STEP_SIZE, WEIGHT
 
 

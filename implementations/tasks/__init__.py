@@ -7,9 +7,9 @@ from typing import TypeVar
 import numpy as np
 
 from implementations.infrastructure.errors import SettingError, unknown
-from implementations.permutation import LARGEST_DOMAIN
+from implementations.kernels.permutation import LARGEST_DOMAIN
 from implementations.plugins import absolute, checksum, is_reference, load
-from implementations.tasks import (
+from implementations.tasks.data import (
     adult,
     california,
     counts,
@@ -24,7 +24,7 @@ from implementations.tasks import (
     mnist_conv,
     regression,
 )
-from implementations.tasks.features import with_features
+from implementations.tasks.data.features import with_features
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.likelihoods.density import midpoints
 from implementations.tasks.networks import Network
@@ -159,7 +159,7 @@ def at_mode(problem: P, progress: bool = False) -> P:
     """The problem with its mode, where it has one stochastic layer, and the curvature there."""
     # The study checker imports this module for its table alone, which should not cost it scipy.
     from implementations.tasks.geometry import mean_curvature
-    from implementations.tasks.mode import find_mode
+    from implementations.tasks.references.mode import find_mode
 
     if problem.is_linear:
         # Training stops near the mode; what is compared with chains has to be at it.
@@ -192,7 +192,7 @@ def _train(
     if task.training is None:
         return ()
     # torch takes two seconds to import, which a task without a network does not need.
-    from implementations.tasks.network import train_network
+    from implementations.tasks.training import train_network
 
     return train_network(task, points, seed, prior=prior, prior_scale=prior_scale, progress=progress)
 

@@ -16,9 +16,9 @@ from dataclasses import replace
 import numpy as np
 
 from implementations.tasks.geometry import START_SPREAD, mean_curvature, start_normals, start_points
-from implementations.tasks.mode import target_and_gradient
-from implementations.tasks.network_mode import find_network_mode
 from implementations.tasks.problem import Problem
+from implementations.tasks.references.mode import target_and_gradient
+from implementations.tasks.references.network_mode import find_network_mode
 
 #: Starts of networks lie on the levels of the target itself. Predictions are spread wider than that: on `regression`
 #: at w = 10 (seed 7) by 2.5 times the sd of the reference.

@@ -103,7 +103,7 @@ class Task:
     #: Are the points that chains read fresh ones? The network is that of the task's own data all the same.
     is_fresh: bool = False
     #: A network of any library, in place of the suite's own: fits or loads it, for a seed, and gives what maps inputs
-    #: to features. It is run once (implementations.tasks.features); ``layers`` then has the stochastic one alone.
+    #: to features. It is run once (implementations.tasks.data.features); ``layers`` then has the stochastic one alone.
     features: Callable[[Points, int], Body] | None = None
     #: A network of its own, all of whose parameters are sampled, in place of layers.
     network: Network | None = None

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from implementations.estimates import skewness_of_mean
+from implementations.kernels.estimates import skewness_of_mean
 from metrics.seeds import Estimate, paired_difference
 from records.display import (
     SYMBOLS,

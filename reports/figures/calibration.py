@@ -7,8 +7,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from implementations.card import Exactness
-from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import Problem
+from implementations.tasks.references.closed_form import gaussian_posterior
 from metrics.calibration import confidence_gap, coverage_reliability
 from records.display import format_name, format_setting, format_value, method_name, task_name
 from records.methods import facts_of, in_order

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from implementations.acceptance import ACCEPTANCES
-from implementations.noise_budget import BIAS_BUDGET, MOST_NOISE, balance_residual, largest_estimated
+from implementations.kernels.acceptance import ACCEPTANCES
+from implementations.tuning.noise_budget import BIAS_BUDGET, MOST_NOISE, balance_residual, largest_estimated
 from records.display import format_name, format_number, format_value, task_name
 from records.methods import facts_of
 from records.setting import Setting, one_backend

@@ -15,14 +15,14 @@ from benchmarks.known_problems import known_problem, log_odds_posterior
 from benchmarks.rows import NothingMeasured
 from benchmarks.stopwatch import Work, alternate, comparison, sized
 from benchmarks.tiers import TIERS
-from implementations import metropolis
+from implementations.backends.jax import chain as jax_chain
+from implementations.backends.jax import likelihood as jax_likelihood
+from implementations.backends.jax import minibatch as jax_minibatch
+from implementations.backends.torch import chain as torch_chain
+from implementations.backends.torch import likelihood as torch_likelihood
 from implementations.card import Exactness
-from implementations.jax_backend import chain as jax_chain
-from implementations.jax_backend import likelihood as jax_likelihood
-from implementations.jax_backend import minibatch as jax_minibatch
+from implementations.kernels import metropolis
 from implementations.methods import METHODS
-from implementations.torch_backend import chain as torch_chain
-from implementations.torch_backend import likelihood as torch_likelihood
 
 LIKELIHOODS = {"jax-cpu": jax_likelihood, "torch-cpu": torch_likelihood}
 STEP = "jax-cpu pbnn mnist to bare"

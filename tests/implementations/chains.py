@@ -9,8 +9,8 @@ import pytest
 
 from implementations.methods import resolve
 from implementations.sampling import sample as sample_in_memory
-from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import Problem
+from implementations.tasks.references.closed_form import gaussian_posterior
 
 BACKENDS = ("jax-cpu", "torch-cpu")
 #: For long chains: torch steps through them in Python. Fed the same numbers it makes the same decisions as jax and the

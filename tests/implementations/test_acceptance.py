@@ -8,7 +8,7 @@ import torch
 from scipy.special import hyp0f1
 from scipy.stats import chi2, norm
 
-from implementations import acceptance, proposals
+from implementations.kernels import acceptance, proposals
 
 
 def log_accept(backend, kind, delta, variance, dof):

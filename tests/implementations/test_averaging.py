@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from benchmarks.known_problems import known_problem, log_odds_posterior
-from implementations import averaging, inputs
+from implementations import inputs
+from implementations.control_variates import averaging
+from implementations.control_variates.anchor import at_anchor
 from implementations.inputs import Skipped, anchor_at, averages_of
 from implementations.methods import METHODS, resolve
 from implementations.sampling import sample
-from implementations.tasks.anchor import at_anchor
 from implementations.tasks.likelihoods import find_likelihood
 from tests.implementations.chains import BACKENDS, at_once
 from tests.implementations.test_control_variates import two_class_moments

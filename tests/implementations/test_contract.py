@@ -1,4 +1,4 @@
-"""Every card keeps the contract of ``implementations.kernel`` in every library it runs in."""
+"""Every card keeps the contract of ``implementations.kernels.contract`` in every library it runs in."""
 
 import copy
 import itertools
@@ -15,13 +15,13 @@ import torch
 from benchmarks.explicit_noise import CountingTarget
 from implementations import methods, schedule
 from implementations.backends import BACKENDS, build_sampler
+from implementations.backends.jax import chain as jax_chain
+from implementations.backends.torch import chain as torch_chain
 from implementations.card import NEEDS, Exactness
 from implementations.inputs import ModelTarget
-from implementations.jax_backend import chain as jax_chain
 from implementations.methods import METHODS, outside, resolve
 from implementations.sampling import sample
 from implementations.tasks.problem import Problem
-from implementations.torch_backend import chain as torch_chain
 from tests.implementations.chains import LENGTH, at_once, moments
 
 #: A method that the suite does not have.
@@ -294,7 +294,7 @@ def test_long_torch_runs_of_one_form_compile_once_and_short_ones_stay_eager(prob
 
 def test_every_run_is_told_that_its_steps_were_not_compiled(problem, monkeypatch):
     """A compiler that fails is tried once per form; a later run of that form is as slow, and says why."""
-    from implementations.torch_backend import chain as torch_chain
+    from implementations.backends.torch import chain as torch_chain
 
     tried = []
 

@@ -11,15 +11,17 @@ import pytest
 import torch
 
 from benchmarks.known_problems import known_problem, log_odds_posterior
-from implementations import inputs, numpy_reference, proxies
+from implementations import inputs
 from implementations.backends import build_sampler
+from implementations.control_variates import proxies
+from implementations.control_variates.anchor import distance_from_mode, find_anchor
 from implementations.inputs import Skipped, anchor_at, anchor_of, start_of
 from implementations.methods import METHODS, resolve
 from implementations.run import Job, run
 from implementations.sampling import sample as sample_in_memory
-from implementations.tasks.anchor import distance_from_mode, find_anchor
 from implementations.tasks.problem import Problem
 from metrics.decisions import balance
+from tests import oracle
 from tests.implementations.chains import BACKENDS, LENGTH, LONG_CHAINS, at_once, moments, sample
 from tests.implementations.test_targets import NUM_ERRORS, QUADRUPLE, fixed_point, gradient_noise, whitened_covariance
 
@@ -87,8 +89,8 @@ def test_delta_is_unbiased_and_its_variance_is_that_of_the_remainders(problem, b
     found = weigh_all(sampler, here, batches, noise)
     there = position[0] + np.asarray(sampler.values.factor) @ normals[0]
     everything = np.arange(9)
-    losses = [numpy_reference.point_losses(place, few, everything) for place in (there, position[0])]
-    priors = [numpy_reference.log_prior(place, few) for place in (there, position[0])]
+    losses = [oracle.point_losses(place, few, everything) for place in (there, position[0])]
+    priors = [oracle.log_prior(place, few) for place in (there, position[0])]
     exact = priors[1] - priors[0] + weight / 9 * (losses[0] - losses[1]).sum()
     assert found["delta"].mean() == pytest.approx(exact, abs=1e-6)
     np.testing.assert_allclose(found["true_delta"], exact, atol=1e-6)
@@ -293,7 +295,7 @@ class TestBrokenControlVariatesAreSeen:
 
     @pytest.fixture(autouse=True)
     def compiled_afresh(self):
-        from implementations.jax_backend.chain import loop_of
+        from implementations.backends.jax.chain import loop_of
 
         loop_of.cache_clear()
         yield
@@ -301,10 +303,10 @@ class TestBrokenControlVariatesAreSeen:
 
     @pytest.mark.parametrize("share", [0.0, -1.0, 0.5])
     def test_a_sum_of_the_wrong_size_or_sign_fails(self, monkeypatch, share):
-        from implementations import weighing
+        from implementations.kernels import loss_differences
 
-        right = weighing.proxy_difference
-        monkeypatch.setattr(weighing, "proxy_difference", lambda *arguments: share * right(*arguments))
+        right = loss_differences.proxy_difference
+        monkeypatch.setattr(loss_differences, "proxy_difference", lambda *arguments: share * right(*arguments))
         shift, covariance, errors, _ = two_class_moments("pbnn_cv", "jax-cpu", batch_size=40, step_size=0.1)
         is_off = abs(covariance.diagonal() - 1) > NUM_ERRORS * errors[1] + 0.02
         assert is_off.any() or (abs(shift) > NUM_ERRORS * errors[0] + 0.02).any()

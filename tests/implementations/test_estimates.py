@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy import stats
 
-from implementations import estimates
+from implementations.kernels import estimates
 
 CHAINS, NUM_BATCHES, BATCH_SIZE, NUM_POINTS, WEIGHT = 3, 4, 5, 50, 7.0
 both = pytest.mark.parametrize("to_array", [jnp.asarray, torch.as_tensor], ids=["jax", "torch"])

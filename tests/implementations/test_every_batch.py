@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from implementations import estimates
+from implementations.kernels import estimates
 
 NUM_POINTS, NUM_BATCHES, BATCH_SIZE, WEIGHT = 7, 3, 2, 5.0
 COUNT = NUM_BATCHES * BATCH_SIZE

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from implementations import ladder
+from implementations.backends.jax.chain import loop_of
 from implementations.infrastructure.errors import SettingError
-from implementations.jax_backend.chain import loop_of
-from implementations.ladder import Bias, Known, Pilot, Rung, budget_of, choose, climb, other_means, slowest
 from implementations.methods import METHODS, resolve
 from implementations.sampling import sample
 from implementations.settings import Size
-from implementations.tasks.exact import gaussian_posterior
+from implementations.tasks.references.closed_form import gaussian_posterior
+from implementations.tuning import ladder
+from implementations.tuning.ladder import Bias, Known, Pilot, Rung, budget_of, choose, climb, other_means, slowest
 from tests.implementations.networks import tiny_network_problem
 
 GIVEN = {"num_steps": 400, "num_warmup": 100, "thin": 10, "step_size": "ladder", "weight": 20}

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from implementations.acceptance import ACCEPTANCES
-from implementations.estimates import degrees_of_freedom
 from implementations.infrastructure.errors import SettingError
+from implementations.kernels.acceptance import ACCEPTANCES
+from implementations.kernels.estimates import degrees_of_freedom
 from implementations.methods import METHODS, resolve
 from implementations.methods.paper import ROWS
 from implementations.settings import SETTINGS, Settings, Size

@@ -10,12 +10,12 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+from implementations.backends.jax import chain as jax_chain
+from implementations.backends.jax import minibatch as jax_minibatch
+from implementations.backends.torch import chain as torch_chain
+from implementations.backends.torch import minibatch as torch_minibatch
 from implementations.infrastructure.memory import rows_of
-from implementations.jax_backend import chain as jax_chain
-from implementations.jax_backend import minibatch as jax_minibatch
 from implementations.methods import METHODS, resolve
-from implementations.torch_backend import chain as torch_chain
-from implementations.torch_backend import minibatch as torch_minibatch
 from tests.implementations.chains import at_once
 
 #: A correct sampler fails a test at this level once in ten thousand seeds; the seeds are fixed.

@@ -9,18 +9,20 @@ import numpy as np
 import pytest
 import torch
 
-from implementations import inputs, network_proxies, numpy_reference, proxies
+from implementations import inputs
+from implementations.backends.jax import likelihood as jax_likelihood
+from implementations.backends.torch import likelihood as torch_likelihood
+from implementations.control_variates import network_proxies, proxies
+from implementations.control_variates.anchor import distance_from_mode, find_anchor
 from implementations.infrastructure.errors import SettingError
 from implementations.inputs import anchor_at
-from implementations.jax_backend import likelihood as jax_likelihood
-from implementations.kernel import Anchor, Data
+from implementations.kernels.contract import Anchor, Data
 from implementations.methods import resolve
 from implementations.sampling import sample
 from implementations.settings import Size
-from implementations.tasks.anchor import distance_from_mode, find_anchor
 from implementations.tasks.derivatives import hessian, loss_and_gradient
 from implementations.tasks.problem import Problem, network_outputs
-from implementations.torch_backend import likelihood as torch_likelihood
+from tests import oracle
 from tests.implementations.chains import BACKENDS, at_once
 from tests.implementations.test_control_variates import make_sampler, weigh_all
 
@@ -149,8 +151,8 @@ def test_delta_is_unbiased_over_all_mini_batches(backend, likelihood, order):
     here, noise = (np.repeat(part, len(batches), axis=0) for part in (position, normals))
     found = weigh_all(sampler, here, batches, noise)
     there = position[0] + np.asarray(sampler.values.factor) @ normals[0]
-    losses = [numpy_reference.point_losses(place, few, np.arange(9)) for place in (there, position[0])]
-    priors = [numpy_reference.log_prior(place, few) for place in (there, position[0])]
+    losses = [oracle.point_losses(place, few, np.arange(9)) for place in (there, position[0])]
+    priors = [oracle.log_prior(place, few) for place in (there, position[0])]
     exact = priors[1] - priors[0] + weight / 9 * (losses[0] - losses[1]).sum()
     assert found["delta"].mean() == pytest.approx(exact, abs=1e-6)
     np.testing.assert_allclose(found["true_delta"], exact, atol=1e-6)

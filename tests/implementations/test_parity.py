@@ -10,18 +10,18 @@ import torch
 
 from benchmarks import explicit_noise
 from benchmarks.explicit_noise import CHAINS, METROPOLIS, make_noise, make_settings, run_jax, run_torch
-from implementations import numpy_reference
 from implementations.backends import build_sampler
-from implementations.estimates import VARIANCES
+from implementations.backends.jax import likelihood as jax_likelihood
+from implementations.backends.jax import minibatch as jax_minibatch
 from implementations.inputs import anchor_of, averages_of
-from implementations.jax_backend import likelihood as jax_likelihood
-from implementations.jax_backend import minibatch as jax_minibatch
-from implementations.kernel import Data as JaxData
+from implementations.kernels.contract import Data as JaxData
+from implementations.kernels.estimates import VARIANCES
+from implementations.kernels.metropolis import Noise
 from implementations.methods import METHODS
-from implementations.metropolis import Noise
 from implementations.settings import Settings
 from implementations.tasks.geometry import preconditioner_factor, start_points
 from implementations.tasks.problem import Problem
+from tests import oracle
 from tests.implementations.chains import at_once
 
 #: A wrong decision or state shows within a few steps; the gate makes more.
@@ -43,13 +43,13 @@ def run_reference(problem: Problem, method: str, settings: Settings, start: np.n
     for chain in range(CHAINS):
         position = start[chain]
         for number in range(NUM_STEPS):
-            step_noise = numpy_reference.Noise(
+            step_noise = oracle.Noise(
                 noise.normals[number, chain],
                 noise.log_uniforms[number, chain],
                 noise.indices[number, chain],
                 noise.gradient_indices[number, chain],
             )
-            outcome = numpy_reference.step(
+            outcome = oracle.step(
                 position, step_noise, settings.step_size, dense, problem, method, settings, anchor, averages
             )
             position = outcome.position
@@ -134,15 +134,13 @@ def test_an_audited_move_is_the_references(problem, method, backend):
         audit = run(noise, put(start), sampler.all_points(), sampler.values)
         audit = {name: np.asarray(array) for name, array in audit.items()}
     for chain in range(CHAINS):
-        step_noise = numpy_reference.Noise(
+        step_noise = oracle.Noise(
             explicit.normals[0, chain],
             explicit.log_uniforms[0, chain],
             explicit.indices[0, chain],
             explicit.gradient_indices[0, chain],
         )
-        outcome = numpy_reference.step(
-            start[chain], step_noise, settings.step_size, factor, regression, method, settings
-        )
+        outcome = oracle.step(start[chain], step_noise, settings.step_size, factor, regression, method, settings)
         np.testing.assert_allclose(audit["log_accept"][chain], outcome.log_accept, rtol=1e-8)
         np.testing.assert_allclose(audit["delta"][chain], outcome.delta, rtol=1e-8)
     if method == "pbnn_mala":
@@ -214,7 +212,7 @@ def test_many_points_in_tiles_are_the_references_losses_and_gradient(problem, mo
         together = at_once(jax_likelihood.point_losses, static_argnums=2)(position, data, digits.model)
         np.testing.assert_allclose(losses, together)
     for chain in range(CHAINS):
-        expected = numpy_reference.point_losses(position[chain], digits, everything)
+        expected = oracle.point_losses(position[chain], digits, everything)
         np.testing.assert_allclose(losses[chain], expected, rtol=1e-9, atol=1e-12)
-        expected = numpy_reference.gradient(position[chain], digits, everything, 100.0)
+        expected = oracle.gradient(position[chain], digits, everything, 100.0)
         np.testing.assert_allclose(gradient[chain], expected, rtol=1e-9, atol=1e-10)

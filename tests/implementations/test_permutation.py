@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from implementations.permutation import LARGEST_DOMAIN, NUM_ROUNDS, SMALLEST_DOMAIN, domain, mix
+from implementations.kernels.permutation import LARGEST_DOMAIN, NUM_ROUNDS, SMALLEST_DOMAIN, domain, mix
 
 
 def random_keys(generator: np.random.Generator, *shape: int) -> np.ndarray:

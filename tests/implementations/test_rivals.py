@@ -11,12 +11,15 @@ import pytest
 import torch
 from scipy import stats
 
-from implementations import acceptance, bounds, lazy, special
 from implementations.backends import build_sampler
+from implementations.backends.jax import likelihood as jax_likelihood
+from implementations.backends.jax import minibatch as jax_minibatch
+from implementations.backends.jax.chain import loop_of
+from implementations.control_variates import bounds
 from implementations.inputs import Inputs, ModelTarget
-from implementations.jax_backend import likelihood as jax_likelihood
-from implementations.jax_backend import minibatch as jax_minibatch
-from implementations.jax_backend.chain import loop_of
+from implementations.kernels import acceptance, counter_rng, special_functions
+from implementations.kernels.loss_differences import Losses
+from implementations.kernels.sequential import Seen
 from implementations.methods import (
     METHODS,
     austerity,
@@ -29,9 +32,7 @@ from implementations.methods import (
 )
 from implementations.sampling import sample as sample_in_memory
 from implementations.schedule import draw_steps, step_sizes
-from implementations.sequential import Seen
 from implementations.tasks.geometry import preconditioner_factor
-from implementations.weighing import Losses
 from metrics import decisions
 from tests.implementations.chains import BACKENDS, LENGTH, LONG_CHAINS, MANY, at_once, moments, sample
 from tests.implementations.test_targets import gradient_noise
@@ -76,8 +77,8 @@ def residual(problem, name, backend, number=40, spread=1.0, **given):
 @libraries
 def test_tails_agree_with_scipy(within):
     z = np.linspace(-6, 6, 101)
-    np.testing.assert_allclose(np.asarray(within(special.normal_tail)(z)), stats.norm.sf(z), rtol=1e-5)
-    student_tail = within(special.student_tail)
+    np.testing.assert_allclose(np.asarray(within(special_functions.normal_tail)(z)), stats.norm.sf(z), rtol=1e-5)
+    student_tail = within(special_functions.student_tail)
     for dof in (9, 49, 999):
         t = np.linspace(0, 3, 31)
         found = student_tail(t, np.float64(dof))
@@ -360,7 +361,7 @@ def test_once_all_points_are_seen_no_variance_is_left_and_none_is_below_zero(pro
 @pytest.fixture(scope="module")
 def logistic(problem):
     """A logistic regression whose decisions rarely need all points, and draws of its posterior by HMC."""
-    from implementations.tasks.gold_standard import sample as gold_standard
+    from implementations.tasks.references.one_layer import sample as gold_standard
 
     tall = problem("logistic", num_points=500)
     return tall, gold_standard(tall, 500.0, seed=0, chains=8, num_warmup=100, num_draws=250).draws.reshape(-1, 8)
@@ -400,12 +401,16 @@ def test_lazy_uniforms_are_uniform_independent_and_the_same_in_every_library():
     keys = np.random.default_rng(0).integers(-(2**31), 2**31, (200, 4), dtype=np.int32)
     counters = np.arange(1000, dtype=np.int32)
     with np.errstate(over="ignore"):
-        first, second = (lazy.uniforms(keys[:, 2 * part : 2 * part + 2], counters, np.float64) for part in (0, 1))
+        first, second = (
+            counter_rng.uniforms(keys[:, 2 * part : 2 * part + 2], counters, np.float64) for part in range(2)
+        )
     for pair in ((first, second), (first[:, 1:], first[:, :-1]), (first[1:], first[:-1])):
         cells = (20 * pair[0]).astype(int) * 20 + (20 * pair[1]).astype(int)
         assert stats.chisquare(np.bincount(cells.ravel(), minlength=400)).pvalue > 1e-4
-    np.testing.assert_array_equal(lazy.uniforms(jnp.asarray(keys[:, :2]), jnp.asarray(counters), jnp.float32), first)
-    found = lazy.uniforms(torch.tensor(keys[:, :2]), torch.tensor(counters), torch.float64)
+    np.testing.assert_array_equal(
+        counter_rng.uniforms(jnp.asarray(keys[:, :2]), jnp.asarray(counters), jnp.float32), first
+    )
+    found = counter_rng.uniforms(torch.tensor(keys[:, :2]), torch.tensor(counters), torch.float64)
     np.testing.assert_array_equal(found, first)
 
 
@@ -446,7 +451,7 @@ def test_methods_with_bounds_stay_in_the_exact_posterior(logistic, backend, meth
 @both
 def test_tunamh_weighs_the_prior_where_it_says_as_much_as_the_data(problem, backend):
     """At w = 5, with some 40 points per decision."""
-    from implementations.tasks.gold_standard import sample as gold_standard
+    from implementations.tasks.references.one_layer import sample as gold_standard
 
     tall = problem("logistic", num_points=500)
     draws = gold_standard(tall, 5.0, seed=0, chains=8, num_warmup=100, num_draws=250).draws.reshape(-1, 8)

@@ -16,13 +16,13 @@ import pytest
 from implementations import __main__ as command
 from implementations import checkpoint
 from implementations.backends import BACKENDS, build_sampler
+from implementations.backends.torch import chain as torch_chain
 from implementations.infrastructure.files import read_npz, write_npz
 from implementations.methods import METHODS, resolve
 from implementations.run import Job, run
 from implementations.sampling import sample
 from implementations.schedule import chunks
 from implementations.tasks.geometry import start_points
-from implementations.torch_backend import chain as torch_chain
 
 SHORT = {"num_steps": 60, "num_warmup": 20, "thin": 10, "chains": 2}
 CPU = ("jax-cpu", "torch-cpu")
@@ -57,7 +57,7 @@ def test_a_run_leaves_its_record_and_its_draws(problem, tmp_path, backend):
 
 @pytest.mark.parametrize("backend", CPU)
 def test_runs_of_one_process_share_a_compiled_loop_and_have_the_draws_of_runs_alone(problem, tmp_path, backend):
-    chain = importlib.import_module(f"implementations.{backend.split('-')[0]}_backend.chain")
+    chain = importlib.import_module(f"implementations.backends.{backend.split('-')[0]}.chain")
     chain.loop_of.cache_clear()
     steps = {"first": 0.001, "second": 0.002, "alone": 0.002}
     records = {}

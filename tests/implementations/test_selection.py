@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.known_problems import known_problem
-from implementations import numpy_reference, selection
+from implementations.control_variates import leverage
 from implementations.inputs import anchor_at, selection_of
 from implementations.methods import METHODS, resolve
 from implementations.sampling import sample
 from implementations.tasks.geometry import mean_curvature
+from tests import oracle
 from tests.implementations.chains import BACKENDS
 from tests.implementations.test_control_variates import make_sampler, tiny, weigh_all
 
@@ -40,8 +41,8 @@ def test_delta_is_unbiased_over_all_mini_batches_of_slots(problem, backend, meth
     assert found["variance"].mean() == pytest.approx(found["delta"].var(), rel=1e-5)
     if method == "pbnn_cv":
         there = position[0] + np.sqrt(0.4) * np.asarray(sampler.values.factor) @ normals[0]
-        losses = [numpy_reference.point_losses(place, few, np.arange(5)) for place in (there, position[0])]
-        priors = [numpy_reference.log_prior(place, few) for place in (there, position[0])]
+        losses = [oracle.point_losses(place, few, np.arange(5)) for place in (there, position[0])]
+        priors = [oracle.log_prior(place, few) for place in (there, position[0])]
         exact = priors[1] - priors[0] + 3.0 / 5 * (losses[0] - losses[1]).sum()
         np.testing.assert_allclose(found["true_delta"], exact, atol=1e-5)
 
@@ -49,7 +50,7 @@ def test_delta_is_unbiased_over_all_mini_batches_of_slots(problem, backend, meth
 @pytest.mark.parametrize("sizes", [np.random.default_rng(0).gamma(0.2, size=1000), np.zeros(7), np.eye(1, 50)[0]])
 def test_slots_are_shared_out_in_proportion_and_every_point_has_one(sizes):
     total = 4 * len(sizes)
-    counts = selection.shared_out(sizes, total)
+    counts = leverage.shared_out(sizes, total)
     assert counts.sum() == total and counts.min() >= 1
     share = sizes / sizes.sum() if sizes.any() else np.full(len(sizes), 1 / len(sizes))
     assert abs(counts - 1 - share * (total - len(sizes))).max() <= 1
@@ -65,8 +66,8 @@ def test_leverages_add_up_to_the_parameters_that_the_data_determine(problem, tas
     precision = curvature + np.eye(len(curvature)) / prepared.prior_scale**2
     expected = np.trace(np.linalg.solve(precision, curvature))
     # A mean of squares of NUM_PROBES normal vectors: its relative sd is sqrt(2 / (probes x parameters)) at the most.
-    error = np.sqrt(2 / (selection.NUM_PROBES * expected))
-    assert selection.leverages(prepared, anchor).sum() == pytest.approx(expected, rel=4 * error)
+    error = np.sqrt(2 / (leverage.NUM_PROBES * expected))
+    assert leverage.leverages(prepared, anchor).sum() == pytest.approx(expected, rel=4 * error)
 
 
 def test_points_that_tell_more_are_drawn_more_often(problem):
@@ -76,7 +77,7 @@ def test_points_that_tell_more_are_drawn_more_often(problem):
     precision = anchor.curvature + np.eye(2) / linear.prior_scale**2
     features = linear.features.astype(float)
     exact = np.einsum("nf,fg,ng->n", features, np.linalg.inv(precision), features) / linear.noise_sd**2
-    found = selection.leverages(linear, anchor)
+    found = leverage.leverages(linear, anchor)
     np.testing.assert_allclose(found, exact, rtol=1e-4)
 
 
@@ -85,7 +86,7 @@ def test_there_is_less_noise_than_of_points_drawn_alike(problem, backend, compil
     digits = problem("digits")
     given = {"batch_size": 50, "num_steps": 300, "num_warmup": 100, "chains": 2, "step_size": 0.003}
     alike, selected = (
-        sample(digits, "pbnn_cv", given | {"selection": how}, backend).audit for how in selection.SELECTIONS
+        sample(digits, "pbnn_cv", given | {"selection": how}, backend).audit for how in leverage.SELECTIONS
     )
     assert selected["true_variance"].mean() < 0.6 * alike["true_variance"].mean()
     assert abs(selected["skewness"]).mean() < abs(alike["skewness"]).mean()

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
 
-from implementations import metropolis
-from implementations.jax_backend.chain import loop_of
+from implementations.backends.jax.chain import loop_of
+from implementations.kernels import metropolis
 from implementations.methods import resolve
 from implementations.sampling import sample as sample_in_memory
-from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.geometry import preconditioner_factor
+from implementations.tasks.references.closed_form import gaussian_posterior
 from tests.implementations.chains import BACKENDS, LENGTH, LONG_CHAINS, MANY, moments, sample
 
 both = pytest.mark.parametrize("backend", BACKENDS)

@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize, special
 
 from implementations.sampling import sample
-from implementations.tasks.mode import find_mode
+from implementations.tasks.references.mode import find_mode
 from workflows.evaluation import metrics_of_draws
 
 SETTINGS = {"num_steps": 40, "num_warmup": 0, "chains": 2, "thin": 10}

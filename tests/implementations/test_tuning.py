@@ -10,12 +10,17 @@ import pytest
 from scipy import stats
 
 from benchmarks.known_problems import known_problem
-from implementations import estimates, sampling, tuning
-from implementations.acceptance import naive, penalty, penalty_corrected
+from implementations import sampling
 from implementations.infrastructure.errors import SettingError
-from implementations.kernel import Shapes
+from implementations.kernels import estimates
+from implementations.kernels.acceptance import naive, penalty, penalty_corrected
+from implementations.kernels.contract import Shapes
 from implementations.methods import METHODS, find_method, resolve
-from implementations.noise_budget import (
+from implementations.run import Job, run
+from implementations.sampling import sample
+from implementations.settings import STEP_SIZE, Size
+from implementations.tuning import pilot
+from implementations.tuning.noise_budget import (
     BIAS_BUDGET,
     MOST_NOISE,
     SKEWNESS,
@@ -25,10 +30,7 @@ from implementations.noise_budget import (
     largest_variance,
     shared_skewness,
 )
-from implementations.run import Job, run
-from implementations.sampling import sample
-from implementations.settings import STEP_SIZE, Size
-from implementations.tuning import ladder, log_acceptance_variance, tune
+from implementations.tuning.pilot import ladder, log_acceptance_variance, tune
 from tests.implementations.chains import BACKENDS
 
 both = pytest.mark.parametrize("backend", BACKENDS)
@@ -278,7 +280,7 @@ def test_the_share_of_points_is_that_of_the_estimator(problem):
             settings = resolve(
                 "pbnn", {"num_batches": num_batches, "batch_size": 10, "variance": kind}, problem("linear")
             )
-            ratios.append(tuning._per_variance(settings, 100))
+            ratios.append(pilot._per_variance(settings, 100))
             few = np.resize(differences, (1, num_batches, 10))
             found = estimates.of_batches(few, np.zeros(1), 1.0, 100, kind)[1]
             assert found[0] / few.var(ddof=1) == pytest.approx(ratios[-1])

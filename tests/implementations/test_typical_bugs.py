@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import pytest
 
-from implementations import metropolis, poisson
+from implementations.backends.jax.chain import loop_of
 from implementations.inputs import ModelTarget
-from implementations.jax_backend.chain import loop_of
+from implementations.kernels import metropolis, poisson
 from implementations.methods import METHODS, austerity
 from implementations.tasks.problem import Problem
 from tests.implementations.chains import MANY, moments
@@ -194,7 +194,7 @@ def at_a_lower_rate(right):
 @pytest.fixture(scope="module")
 def tempered(problem):
     """A logistic regression at w = 5, where the prior says as much as the data, and draws of its target by HMC."""
-    from implementations.tasks.gold_standard import sample as gold_standard
+    from implementations.tasks.references.one_layer import sample as gold_standard
 
     tall = problem("logistic", num_points=500)
     return tall, gold_standard(tall, 5.0, seed=0, chains=8, num_warmup=200, num_draws=2000).draws.reshape(-1, 8)

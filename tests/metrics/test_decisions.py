@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from implementations.acceptance import penalty
-from implementations.noise_budget import balance_residual
+from implementations.kernels.acceptance import penalty
+from implementations.tuning.noise_budget import balance_residual
 from metrics.decisions import audit, averaged_acceptance, balance
 
 NUM_STEPS = 40_000

@@ -9,8 +9,8 @@ from scipy import optimize, stats
 from scipy.special import log_softmax
 
 from implementations.infrastructure.errors import SettingError
-from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import network_outputs
+from implementations.tasks.references.closed_form import gaussian_posterior
 from implementations.tasks.temperature import at_temperature, fit_temperature
 from pbnn_bench import Problem, choose_batch_size, sample, score
 from pbnn_bench.choice import Difference, default_sizes

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from implementations.card import Card
-from implementations.kernel import Info, Kernel
+from implementations.kernels.contract import Info, Kernel
 from implementations.methods import find_method
 from implementations.sampling import sample
 from implementations.tasks import find_task, prepare
-from implementations.tasks.exact import gaussian_posterior
+from implementations.tasks.references.closed_form import gaussian_posterior
 from implementations.tasks.task import Task
 from pbnn_bench.command import main
 from workflows.grid import load_study

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 from array_api_compat import array_namespace
 
 from implementations.card import Card, Exactness
-from implementations.kernel import Info, Kernel, counted
-from implementations.proposals import random_walk, scale_by
+from implementations.kernels.contract import Info, Kernel, counted
+from implementations.kernels.proposals import random_walk, scale_by
 from implementations.settings import STEP_SIZE, WEIGHT, Setting
 
 

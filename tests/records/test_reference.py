@@ -9,11 +9,11 @@ from arviz_stats.base import array_stats
 from scipy import signal
 
 from implementations.infrastructure.errors import SettingError
-from implementations.tasks import network_gold_standard
-from implementations.tasks.exact import gaussian_posterior
-from implementations.tasks.gold_standard import Chains
-from implementations.tasks.mode import find_mode
 from implementations.tasks.problem import Problem
+from implementations.tasks.references import all_layers
+from implementations.tasks.references.closed_form import gaussian_posterior
+from implementations.tasks.references.mode import find_mode
+from implementations.tasks.references.one_layer import Chains
 from records import reference as module
 from records.reference import Reference, predictions, reference
 from tests.implementations.networks import tiny_network_problem
@@ -53,7 +53,7 @@ def chains_of(levels: list[float], num_draws: int = 500) -> Chains:
 
 def test_a_network_is_compared_by_its_predictions_alone(tiny_network, monkeypatch, tmp_path) -> None:
     run = chains_of([0.0, 0.0, 0.0, 0.0])
-    monkeypatch.setattr(network_gold_standard, "sample", lambda *_, **given: lengths.append(given) or run)
+    monkeypatch.setattr(all_layers, "sample", lambda *_, **given: lengths.append(given) or run)
     lengths: list[dict] = []
     answer = reference(tiny_network, 5.0)
     assert (answer.kind, answer.is_usable, answer.reason) == ("gold_standard", True, "")
@@ -72,7 +72,7 @@ def test_a_network_is_compared_by_its_predictions_alone(tiny_network, monkeypatc
 
 
 def test_chains_that_stay_in_modes_of_their_own_are_kept_but_marked(tiny_network, monkeypatch) -> None:
-    monkeypatch.setattr(network_gold_standard, "sample", lambda *_, **__: chains_of([0.0, 0.0, 0.0, 3.0]))
+    monkeypatch.setattr(all_layers, "sample", lambda *_, **__: chains_of([0.0, 0.0, 0.0, 3.0]))
     answer = reference(tiny_network, 5.0)
     assert answer.kind == "gold_standard" and not answer.is_usable and answer.predictive_mean.shape == (9, 1)
     assert answer.reason.startswith("R-hat ") and "is above 1.01" in answer.reason

@@ -9,8 +9,8 @@ from sklearn.metrics import accuracy_score, log_loss, root_mean_squared_error
 
 from implementations.methods import METHODS
 from implementations.tasks import prepare
-from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import Problem, network_outputs
+from implementations.tasks.references.closed_form import gaussian_posterior
 from metrics.predictive import predictive
 from records.columns import COLUMNS
 from records.reference import reference

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from implementations.infrastructure.errors import SettingError
-from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.problem import Problem
+from implementations.tasks.references.closed_form import gaussian_posterior
 from records.reference import reference
 from reports.leaderboard import CRITERION
 from workflows.score import main, score

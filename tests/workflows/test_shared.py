@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from implementations import ladder
 from implementations.infrastructure.files import read_npz, write_npz
 from implementations.tasks.likelihoods import poisson
+from implementations.tuning import ladder
 from metrics import predictive
 from tests.workflows.test_steps import make_problem, make_reference
 from workflows import evaluation, judge, shared

@@ -15,7 +15,7 @@ from implementations.infrastructure.files import read_npz, sealed, write_json, w
 from implementations.methods import resolve
 from implementations.settings import Size
 from implementations.tasks import TASKS
-from implementations.tasks.download import DataError
+from implementations.tasks.data.download import DataError
 from implementations.tasks.problem import Problem
 from records.failures import read_failure, write_failure
 from workflows.locks import CALL, hold, take

@@ -65,7 +65,7 @@ def test_a_row_of_the_suites_own_parts_needs_no_kernel(tmp_path):
     path.write_text("""
 from implementations.card import Card, Exactness
 from implementations.methods.paper import ROWS
-from implementations.metropolis import Metropolis
+from implementations.kernels.metropolis import Metropolis
 
 CARD = Card(
     name="naive_mala", label="naive MALA", summary="x", reference="x", exactness=Exactness.BIASED, condition="x",

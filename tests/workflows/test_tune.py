@@ -61,7 +61,7 @@ def test_a_run_takes_the_step_that_was_tuned_apart_and_another_step_is_another_r
 
 
 def test_pilots_are_a_phase_of_their_own_in_the_line_of_the_process_that_ran_them(results, monkeypatch):  # noqa: F811
-    monkeypatch.setattr("implementations.ladder.LEAST_BUDGET", 100_000)
+    monkeypatch.setattr("implementations.tuning.ladder.LEAST_BUDGET", 100_000)
     monkeypatch.setattr(tune, "JUDGED_BUDGET", 100_000)
     problem = make_problem(results)
     path, apart = make_tuning(results, problem, make_reference(results, problem), **SETTINGS)

@@ -11,11 +11,11 @@ from typing import Any
 from implementations.backends import import_library, use_one_thread
 from implementations.infrastructure.files import sha256_of
 from implementations.inputs import Skipped
-from implementations.ladder import JUDGED_BUDGET, climb
 from implementations.methods import find_method, source_of
 from implementations.plugins import checksum
 from implementations.settings import Settings
-from implementations.tuning import TunedApart
+from implementations.tuning.ladder import JUDGED_BUDGET, climb
+from implementations.tuning.pilot import TunedApart
 from records.failures import load_problem, load_reference, reason_of
 from records.tuning import write_failed_tuning, write_tuning
 from records.usage import Meter, metered

@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 import torch
 
-from implementations import network_proxies, numpy_reference
+from implementations.backends.jax import likelihood as jax_likelihood
+from implementations.backends.torch import likelihood as torch_likelihood
+from implementations.control_variates import network_proxies
 from implementations.infrastructure.errors import SettingError
-from implementations.jax_backend import likelihood as jax_likelihood
-from implementations.kernel import Anchor, Data
-from implementations.tasks import regression
+from implementations.kernels.contract import Anchor, Data
 from implementations.tasks.activations import ACTIVATIONS, find_activation
+from implementations.tasks.data import regression
 from implementations.tasks.derivatives import hessian, loss_and_gradient
 from implementations.tasks.geometry import mean_curvature
-from implementations.tasks.network import train_network
 from implementations.tasks.problem import Problem, body_features
-from implementations.torch_backend import likelihood as torch_likelihood
+from implementations.tasks.training import train_network
+from tests import oracle
 
 MODULES = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
 LAYERS = ((3, 4), (5, 3), (4, 1))
@@ -67,7 +68,7 @@ def test_outputs_are_those_of_torchs_modules_in_every_library(activation) -> Non
     np.testing.assert_allclose(problem.outputs(problem.map, problem.features)[:, 0], outputs, rtol=1e-6)
     np.testing.assert_allclose(losses_of(problem)(torch.from_numpy(problem.map)), expected, rtol=1e-6)
     everything = np.arange(NUM_POINTS)
-    np.testing.assert_allclose(numpy_reference.point_losses(problem.map, problem, everything), expected, rtol=1e-6)
+    np.testing.assert_allclose(oracle.point_losses(problem.map, problem, everything), expected, rtol=1e-6)
     with jax.enable_x64(True):
         data = Data(jnp.asarray(problem.features, float), jnp.asarray(problem.targets, float))
         found = np.asarray(jax_likelihood.point_losses(jnp.asarray(problem.map), data, problem.model))
@@ -86,7 +87,7 @@ def test_gradient_hessian_and_curvature_are_those_of_automatic_differentiation(a
     np.testing.assert_allclose(loss_and_gradient(problem, problem.map, WEIGHT)[1], gradient, rtol=1e-9, atol=1e-11)
     everything = np.arange(NUM_POINTS)
     of_prior = problem.map / problem.prior_scale**2
-    reference = numpy_reference.gradient(problem.map, problem, everything, WEIGHT) - of_prior
+    reference = oracle.gradient(problem.map, problem, everything, WEIGHT) - of_prior
     np.testing.assert_allclose(reference, gradient, rtol=1e-9, atol=1e-11)
     with jax.enable_x64(True):
         data = Data(jnp.asarray(problem.features, float), jnp.asarray(problem.targets, float))

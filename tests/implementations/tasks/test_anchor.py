@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from implementations import numpy_reference
-from implementations.jax_backend import likelihood as jax_likelihood
-from implementations.kernel import Data
-from implementations.tasks.anchor import Anchor, find_anchor, point_proxies, proxy_gradient, proxy_sum
+from implementations.backends.jax import likelihood as jax_likelihood
+from implementations.control_variates.anchor import Anchor, find_anchor, point_proxies, proxy_gradient, proxy_sum
+from implementations.kernels.contract import Data
 from implementations.tasks.geometry import preconditioner_factor
-from implementations.tasks.mode import find_mode, loss_and_gradient
 from implementations.tasks.problem import Problem
+from implementations.tasks.references.mode import find_mode, loss_and_gradient
+from tests import oracle
 
 #: A Gaussian, a softmax and log odds.
 TASKS = ["regression", "digits", "logistic"]
@@ -31,7 +31,7 @@ def _remainders(problem: Problem, anchor: Anchor, step: np.ndarray) -> np.ndarra
     """l_j(theta) - l_j(t) - q_j(theta) of all points."""
     everything = np.arange(problem.num_points)
     there, here = anchor.position + step, anchor.position
-    losses = [numpy_reference.point_losses(place, problem, everything) for place in (there, here)]
+    losses = [oracle.point_losses(place, problem, everything) for place in (there, here)]
     return losses[0] - losses[1] - point_proxies(problem, anchor, there, everything)
 
 

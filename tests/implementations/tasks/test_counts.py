@@ -7,8 +7,10 @@ import pytest
 from scipy import stats
 
 from implementations.sampling import sample
-from implementations.tasks import at_mode, counts, importance, prepare
+from implementations.tasks import at_mode, prepare
+from implementations.tasks.data import counts
 from implementations.tasks.problem import Problem
+from implementations.tasks.references import importance
 
 PRIOR_SCALE, WEIGHT = 1.0, 30.0
 

@@ -9,22 +9,23 @@ import pytest
 import torch
 from scipy import integrate, special
 
-from implementations import numpy_reference
+from implementations.backends.jax import likelihood as jax_likelihood
+from implementations.backends.jax import minibatch as jax_minibatch
+from implementations.backends.torch import likelihood as torch_likelihood
+from implementations.backends.torch import minibatch as torch_minibatch
 from implementations.infrastructure.errors import SettingError
 from implementations.inputs import ModelTarget
-from implementations.jax_backend import likelihood as jax_likelihood
-from implementations.jax_backend import minibatch as jax_minibatch
-from implementations.kernel import Anchor, Data
+from implementations.kernels.contract import Anchor, Data
 from implementations.sampling import sample
-from implementations.tasks import density, find_task, regression
+from implementations.tasks import find_task
+from implementations.tasks.data import density, regression
 from implementations.tasks.derivatives import hessian, loss_and_gradient
 from implementations.tasks.geometry import mean_curvature
 from implementations.tasks.likelihoods import normaliser
 from implementations.tasks.likelihoods.density import NUM_CELLS, midpoints
 from implementations.tasks.problem import Problem, network_outputs
-from implementations.torch_backend import likelihood as torch_likelihood
-from implementations.torch_backend import minibatch as torch_minibatch
 from records.reference import reference
+from tests import oracle
 from tests.implementations.chains import at_once
 from workflows.evaluation import metrics_of_draws
 
@@ -110,8 +111,8 @@ def test_losses_and_gradient_are_those_of_the_reference(library, part, request) 
         found = evaluate(convert(position[None]), _data(problem, library), 7.0, problem.model)
         losses, gradient = (np.asarray(array)[0] for array in found)
     np.testing.assert_allclose(losses, _losses(problem, position), rtol=1e-9)
-    np.testing.assert_allclose(numpy_reference.point_losses(position, problem, everything), losses, rtol=1e-9)
-    expected = numpy_reference.gradient(position, problem, everything, 7.0)
+    np.testing.assert_allclose(oracle.point_losses(position, problem, everything), losses, rtol=1e-9)
+    expected = oracle.gradient(position, problem, everything, 7.0)
     np.testing.assert_allclose(gradient, expected, rtol=1e-7, atol=1e-9)
 
 

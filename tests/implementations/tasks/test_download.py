@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from implementations.tasks import download
-from implementations.tasks.download import DataError, fetch_files
+from implementations.tasks.data import download
+from implementations.tasks.data.download import DataError, fetch_files
 
 CONTENTS = {"images": b"\x00\x00\x08\x03 made-up images " * 50, "labels": b"\x00\x00\x08\x01 made-up labels " * 20}
 CHECKSUMS = {name: sha256(content).hexdigest() for name, content in CONTENTS.items()}

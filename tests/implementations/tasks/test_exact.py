@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 from implementations.tasks import prepare
-from implementations.tasks.exact import gaussian_posterior, has_closed_form
+from implementations.tasks.references.closed_form import gaussian_posterior, has_closed_form
 
 
 @pytest.mark.parametrize("weight", [3.0, 100.0])

@@ -8,8 +8,9 @@ import pytest
 
 from implementations import __main__ as command
 from implementations.infrastructure.errors import SettingError
-from implementations.tasks import digits, find_task, mnist_conv, prepare
-from implementations.tasks.features import with_features
+from implementations.tasks import find_task, prepare
+from implementations.tasks.data import digits, mnist_conv
+from implementations.tasks.data.features import with_features
 from implementations.tasks.task import Points, Task, Training
 from workflows.grid import load_study
 
@@ -17,7 +18,7 @@ from workflows.grid import load_study
 OWN = """
 from pathlib import Path
 import numpy as np
-from implementations.tasks import digits
+from implementations.tasks.data import digits
 from implementations.tasks.task import Task
 
 HERE = Path(__file__).parent

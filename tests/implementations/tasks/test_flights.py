@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from implementations.tasks import flights, prepare
-from implementations.tasks.download import DataError
+from implementations.tasks import prepare
+from implementations.tasks.data import flights
+from implementations.tasks.data.download import DataError
 from implementations.tasks.problem import Problem
 
 NUM_FLIGHTS, NUM_TEST, NUM_TRAIN = 4_000, 300, 3_000

@@ -9,9 +9,9 @@ from torch.autograd.functional import hessian, jacobian
 
 from implementations.infrastructure.errors import SettingError
 from implementations.tasks import geometry
-from implementations.tasks.exact import gaussian_posterior
 from implementations.tasks.geometry import mean_curvature, preconditioner_factor, prior_precision, start_points
 from implementations.tasks.problem import Problem
+from implementations.tasks.references.closed_form import gaussian_posterior
 
 
 def _shrunk(problem: Problem, num_points: int = 40) -> Problem:

@@ -9,10 +9,10 @@ import pytest
 from blackjax.mcmc.integrators import IntegratorState
 from scipy import optimize, special, stats
 
-from implementations.tasks.exact import gaussian_posterior
-from implementations.tasks.gold_standard import Chains, log_likelihood_of, sample, slices, split_integrator
-from implementations.tasks.mode import loss_and_gradient
 from implementations.tasks.problem import Problem
+from implementations.tasks.references.closed_form import gaussian_posterior
+from implementations.tasks.references.mode import loss_and_gradient
+from implementations.tasks.references.one_layer import Chains, log_likelihood_of, sample, slices, split_integrator
 
 CHAINS, NUM_DRAWS = 4, 750
 

@@ -9,18 +9,18 @@ import pytest
 import torch
 from scipy import special, stats
 
-from implementations import numpy_reference
+from implementations.backends.jax import likelihood as jax_likelihood
+from implementations.backends.torch import likelihood as torch_likelihood
 from implementations.infrastructure.errors import SettingError
-from implementations.jax_backend import likelihood as jax_likelihood
-from implementations.kernel import Data
-from implementations.tasks import regression
+from implementations.kernels.contract import Data
+from implementations.tasks.data import regression
 from implementations.tasks.geometry import mean_curvature
 from implementations.tasks.likelihoods import LIKELIHOODS, find_likelihood
-from implementations.tasks.mode import loss_and_gradient
-from implementations.tasks.network import _point_losses
 from implementations.tasks.problem import Problem
-from implementations.torch_backend import likelihood as torch_likelihood
+from implementations.tasks.references.mode import loss_and_gradient
+from implementations.tasks.training import _point_losses
 from records.reference import predictions
+from tests import oracle
 from tests.implementations.chains import at_once
 
 NUM_POINTS = 30
@@ -79,8 +79,8 @@ def test_gradient_and_curvature_are_those_of_automatic_differentiation_in_torch(
     np.testing.assert_allclose(NUM_POINTS * curvature, hessian, rtol=1e-10, atol=1e-12)
     losses, gradient = torch_likelihood.losses_and_gradient(position, data, 10.0, problem.model)
     everything = np.arange(NUM_POINTS)
-    np.testing.assert_allclose(losses, numpy_reference.point_losses(problem.map.astype(float), problem, everything))
-    np.testing.assert_allclose(gradient, numpy_reference.gradient(position.numpy(), problem, everything, 10.0))
+    np.testing.assert_allclose(losses, oracle.point_losses(problem.map.astype(float), problem, everything))
+    np.testing.assert_allclose(gradient, oracle.gradient(position.numpy(), problem, everything, 10.0))
 
 
 @pytest.mark.parametrize("name", LIKELIHOODS)
@@ -105,7 +105,7 @@ def test_the_loss_is_minus_the_log_of_the_law_but_for_a_constant(name) -> None:
         ),
         "density": lambda: outputs[:, 0] - special.logsumexp(problem.grid.astype(float) @ problem.map) + np.log(20),
     }[name]()
-    losses = numpy_reference.point_losses(problem.map.astype(float), problem, np.arange(NUM_POINTS))
+    losses = oracle.point_losses(problem.map.astype(float), problem, np.arange(NUM_POINTS))
     np.testing.assert_allclose(losses, -log_law, rtol=1e-9, atol=1e-12)
 
 
@@ -143,7 +143,7 @@ def test_a_network_trains_on_the_losses_of_the_samplers() -> None:
         outputs = torch.from_numpy(problem.features @ problem.map.reshape(4, -1))
         targets = torch.from_numpy(problem.targets)
         found = _point_losses(task, outputs, targets.long() if name == "categorical" else targets)
-        expected = numpy_reference.point_losses(problem.map.astype(float), problem, np.arange(NUM_POINTS))
+        expected = oracle.point_losses(problem.map.astype(float), problem, np.arange(NUM_POINTS))
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 

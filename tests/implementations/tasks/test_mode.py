@@ -8,8 +8,8 @@ import torch
 from scipy import optimize
 from sklearn.linear_model import Lasso, LogisticRegression
 
-from implementations.tasks.mode import find_mode, loss_and_gradient
 from implementations.tasks.problem import Problem
+from implementations.tasks.references.mode import find_mode, loss_and_gradient
 
 
 def _loss_gradient(problem: Problem, parameters: np.ndarray, weight: float) -> tuple[float, np.ndarray]:
@@ -40,7 +40,7 @@ def test_the_softmax_mode_is_the_one_of_logistic_regression(problem, weight) -> 
 @pytest.mark.parametrize("chunk", [2**16, 997])
 def test_the_mode_of_log_odds_is_the_one_of_logistic_regression(problem, weight, chunk, monkeypatch) -> None:
     monkeypatch.setattr("implementations.tasks.problem.CHUNK", chunk)
-    monkeypatch.setattr("implementations.tasks.mode.CHUNK", chunk)
+    monkeypatch.setattr("implementations.tasks.references.mode.CHUNK", chunk)
     prepared = problem("logistic")
     other = LogisticRegression(C=weight / 10_000, fit_intercept=False, solver="newton-cholesky", tol=1e-8)
     other.fit(prepared.features.astype(float), prepared.targets)
@@ -57,8 +57,8 @@ def test_rounding_in_a_tall_sum_does_not_cost_pass_after_pass(problem, monkeypat
         passes.append(loss)
         return loss * (1 + 2e-16 * len(passes)), gradient
 
-    monkeypatch.setattr("implementations.tasks.mode.loss_and_gradient", noisy)
-    monkeypatch.setattr("implementations.tasks.mode.CHUNK", 9_999)
+    monkeypatch.setattr("implementations.tasks.references.mode.loss_and_gradient", noisy)
+    monkeypatch.setattr("implementations.tasks.references.mode.CHUNK", 9_999)
     mode = find_mode(prepared, 10_000)
     assert len(passes) < 12
     np.testing.assert_allclose(mode, problem("logistic").map, atol=1e-6)
@@ -68,7 +68,7 @@ def test_a_search_among_many_points_says_how_far_it_is(problem, monkeypatch, cap
     prepared = replace(problem("logistic"), map=np.zeros(8, np.float32))
     find_mode(prepared, 10_000, progress=True)
     assert capsys.readouterr().err == "", "ten thousand points take no time"
-    monkeypatch.setattr("implementations.tasks.mode.SHOW_FROM", 10_000)
+    monkeypatch.setattr("implementations.tasks.references.mode.SHOW_FROM", 10_000)
     find_mode(prepared, 10_000)
     assert capsys.readouterr().err == ""
     find_mode(prepared, 10_000, progress=True)

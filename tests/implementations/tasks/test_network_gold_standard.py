@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from implementations.tasks import network_gold_standard
 from implementations.tasks.derivatives import loss_and_gradient
-from implementations.tasks.gold_standard import log_likelihood_of, slices
-from implementations.tasks.network_gold_standard import LastLayer, Measure, exchange, ladder, sample, starts_of
 from implementations.tasks.problem import Problem, network_outputs
+from implementations.tasks.references import all_layers
+from implementations.tasks.references.all_layers import LastLayer, Measure, exchange, ladder, sample, starts_of
+from implementations.tasks.references.one_layer import log_likelihood_of, slices
 from tests.implementations.networks import tiny_network_problem
 
 WEIGHT = 3.0
@@ -29,7 +29,7 @@ def log_likelihoods(problem: Problem, draws: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(("likelihood", "lowest"), [("gaussian", 10.0), ("gaussian", 0.3), ("bernoulli", 10.0)])
 def test_predictions_are_those_of_the_prior_weighed_by_the_likelihood(likelihood, lowest, monkeypatch):
     """With the last layer integrated out, the same over a ladder of weights, and with all layers in the chain."""
-    monkeypatch.setattr(network_gold_standard, "LOWEST_WEIGHT", lowest)
+    monkeypatch.setattr(all_layers, "LOWEST_WEIGHT", lowest)
     problem = tiny_network_problem(likelihood=likelihood)
     draws = np.random.default_rng(1).standard_normal((200_000, 7))
     logs = log_likelihoods(problem, draws)

@@ -11,21 +11,21 @@ import pytest
 import torch
 from array_api_compat import array_namespace
 
-from implementations import numpy_reference
+from implementations.backends.jax import likelihood as jax_likelihood
+from implementations.backends.torch import likelihood as torch_likelihood
 from implementations.infrastructure.errors import SettingError
-from implementations.jax_backend import likelihood as jax_likelihood
-from implementations.kernel import Data
+from implementations.kernels.contract import Data
 from implementations.sampling import sample
 from implementations.tasks import find_task, prepare
 from implementations.tasks.derivatives import hessian, loss_and_gradient
 from implementations.tasks.geometry import mean_curvature
-from implementations.tasks.gold_standard import log_likelihood_of, slices
 from implementations.tasks.likelihoods.density import midpoints
 from implementations.tasks.networks import Network
 from implementations.tasks.problem import Problem
+from implementations.tasks.references.one_layer import log_likelihood_of, slices
 from implementations.tasks.task import Task, Training
-from implementations.torch_backend import likelihood as torch_likelihood
 from records.reference import reference
+from tests import oracle
 from tests.implementations.networks import tiny_network_problem
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "network.py"
@@ -91,9 +91,9 @@ def test_losses_and_gradients_are_those_of_layers_in_every_library(likelihood) -
             data = Data(convert(own.features.astype(float)), convert(own.targets))
             losses, gradient = evaluate(convert(positions), data, WEIGHT, own.model)
         for number, position in enumerate(positions):
-            expected = numpy_reference.point_losses(position, layers, everything)
+            expected = oracle.point_losses(position, layers, everything)
             np.testing.assert_allclose(losses[number], expected, rtol=1e-9)
-            expected = numpy_reference.gradient(position, layers, everything, WEIGHT)
+            expected = oracle.gradient(position, layers, everything, WEIGHT)
             np.testing.assert_allclose(gradient[number], expected, rtol=1e-7, atol=1e-10)
     with jax.enable_x64(True):
         values = [

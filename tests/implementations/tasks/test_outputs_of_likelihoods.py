@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from implementations.backends.jax.likelihood import FUNCTIONS as JAX
+from implementations.backends.torch.likelihood import FUNCTIONS as TORCH
 from implementations.infrastructure.errors import SettingError
-from implementations.jax_backend.likelihood import FUNCTIONS as JAX
 from implementations.tasks.likelihoods import LIKELIHOODS, find_likelihood
-from implementations.torch_backend.likelihood import FUNCTIONS as TORCH
 from tests.implementations.chains import at_once
 
 NUM_POINTS, NOISE_SD = 12, 0.7

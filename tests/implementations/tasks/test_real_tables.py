@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from implementations.tasks import adult, california, diamonds, fashion, tables
+from implementations.tasks.data import adult, california, diamonds, fashion, tables
 
 NUM_ROWS, NUM_TRAIN, NUM_TEST = 60, 40, 12
 

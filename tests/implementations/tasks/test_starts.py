@@ -8,7 +8,7 @@ from implementations.methods import METHODS, resolve
 from implementations.sampling import sample
 from implementations.tasks.derivatives import loss_and_gradient
 from implementations.tasks.geometry import start_points
-from implementations.tasks.network_mode import find_network_mode
+from implementations.tasks.references.network_mode import find_network_mode
 from implementations.tasks.starts import starts
 from tests.implementations.chains import BACKENDS
 

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 from implementations.infrastructure.errors import SettingError
-from implementations.tasks import TASKS, digits, find_task, linear, logistic, mnist, prepare, regression
-from implementations.tasks.network import Adam, train_network
+from implementations.tasks import TASKS, find_task, prepare
+from implementations.tasks.data import digits, linear, logistic, mnist, regression
+from implementations.tasks.data.synthetic import draw_data
 from implementations.tasks.problem import Problem, network_outputs
-from implementations.tasks.synthetic import draw_data
 from implementations.tasks.task import Task
+from implementations.tasks.training import Adam, train_network
 
 
 def test_the_table_costs_no_heavy_import() -> None:
@@ -236,7 +237,7 @@ def test_adam_is_that_of_torch_bit_for_bit_without_the_import_of_its_compiler() 
 
     code = (
         "import sys; from pathlib import Path; from implementations.tasks import find_task;"
-        "from implementations.tasks.network import Adam, train_network; task = find_task('regression', 10, 2);"
+        "from implementations.tasks.training import Adam, train_network; task = find_task('regression', 10, 2);"
         "train_network(task, task.load(0, Path()).train, 0, prior='gaussian', prior_scale=1, progress=False);"
         "sys.exit('torch._dynamo' in sys.modules)"
     )

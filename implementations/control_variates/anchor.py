@@ -1,0 +1,141 @@
+"""The anchor of control variates: the mode of U_w, and a quadratic stand-in for every loss around it.
+
+With one stochastic layer f_j(theta) is linear in theta. The proxy q_j is the second-order Taylor polynomial of the
+loss l_j in the *outputs* around the anchor t, without its constant:
+
+    q_j(theta) = g_j · u_j + u_j · H_j u_j / 2,   u_j = f_j(theta) - f_j(t),   g_j = dl_j/df,  H_j = d^2 l_j/df^2 at t
+
+Its sum over all data is a quadratic form in theta, a vector and a matrix worked out once:
+
+    (w/N) sum_j q_j(theta) = gradient · (theta - t) + (theta - t) · curvature (theta - t) / 2
+
+What is left, l_j - l_j(t) - q_j, is of third order in the distance from the anchor, and zero for a Gaussian likelihood.
+Per point only f_j(t) is stored beside the row: nothing here is of the size N x P.
+
+With several layers q_j is the Taylor polynomial in theta (control_variates.network_proxies), the curvature of its sum
+the Hessian, and nothing is stored per point. Above MAX_FULL_CURVATURE parameters there is no curvature, and the proxy
+is of first order. The Gaussian at the mode has the Gauss-Newton curvature, which is never negative; for one layer it is
+the Hessian.
+
+This module is the executable definition, in NumPy and double precision; the samplers are tested against it.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from implementations.settings import MAX_FULL_CURVATURE
+from implementations.tasks.derivatives import hessian, loss_and_gradient
+from implementations.tasks.geometry import mean_curvature, prior_precision
+from implementations.tasks.likelihoods import find_likelihood, normaliser
+from implementations.tasks.problem import Problem
+from implementations.tasks.references.mode import find_mode
+from implementations.tasks.references.network_mode import find_network_mode
+
+
+@dataclass(frozen=True, eq=False)
+class Anchor:
+    """An anchor of the target of weight w, float64. Gradient and curvature are those of (w/N) sum_j l_j, no prior."""
+
+    weight: float
+    #: (P,): the anchor itself.
+    position: np.ndarray
+    #: (N, outputs): f_j at the anchor; (N, 0) for several layers.
+    outputs: np.ndarray
+    #: (P,): at the mode it balances the prior's.
+    gradient: np.ndarray
+    #: (P, P): the Hessian; (0, 0) where there is none.
+    curvature: np.ndarray
+    #: (P, P), or its diagonal (P,).
+    gauss_newton: np.ndarray
+    #: Processor seconds that it took to find.
+    cpu_seconds: float
+
+
+def find_anchor(problem: Problem, weight: float, position: np.ndarray | None = None, progress: bool = False) -> Anchor:
+    """The anchor at the mode of U_w, or at a ``position`` (P,): right anywhere, useful near the mode alone."""
+    started = time.process_time()
+    is_network, is_full = not problem.is_linear, problem.num_parameters <= MAX_FULL_CURVATURE
+    if position is None:
+        search = find_mode if is_full and not is_network else find_network_mode
+        position = search(problem, weight, progress)
+    position = position.astype(np.float64)
+    gauss_newton = weight * mean_curvature(problem, position)
+    curvature = np.zeros((0, 0))
+    if is_full:
+        curvature = hessian(problem, position, weight) if is_network else gauss_newton
+    outputs = np.zeros((problem.num_points, 0)) if is_network else _outputs(problem, position)
+    gradient = loss_and_gradient(problem, position, weight)[1]
+    return Anchor(
+        weight=float(weight),
+        position=position,
+        outputs=outputs,
+        gradient=gradient,
+        curvature=curvature,
+        gauss_newton=gauss_newton,
+        cpu_seconds=time.process_time() - started,
+    )
+
+
+def _outputs(problem: Problem, position: np.ndarray) -> np.ndarray:
+    matrix = position.reshape(problem.layers[0])
+    outputs = np.empty((problem.num_points, problem.num_outputs))
+    for chunk in problem.chunks():
+        outputs[chunk] = problem.features[chunk].astype(np.float64) @ matrix
+    return outputs
+
+
+def distance_from_mode(problem: Problem, anchor: Anchor) -> float:
+    """Newton's step from the anchor to the mode of U_w, in standard deviations of the Gaussian there.
+
+    Where a Laplace prior holds a parameter at 0, the part of the gradient that its kink can balance does not count.
+    """
+    if problem.prior == "gaussian":
+        slope = anchor.gradient + anchor.position / problem.prior_scale**2
+    else:
+        bound = 1 / problem.prior_scale
+        slope = anchor.gradient + np.sign(anchor.position) * bound
+        at_kink = np.sign(anchor.gradient) * np.maximum(np.abs(anchor.gradient) - bound, 0)
+        # The search ends close to a kink, not on it.
+        slope = np.where(np.abs(anchor.position) < 1e-4 * problem.prior_scale, at_kink, slope)
+    precision, of_prior = anchor.gauss_newton, prior_precision(problem)
+    if precision.ndim == 1:
+        return float(np.sqrt(np.sum(slope**2 / (precision + of_prior))))
+    return float(np.sqrt(slope @ np.linalg.solve(precision + of_prior * np.eye(len(slope)), slope)))
+
+
+def at_anchor(problem: Problem, anchor: Anchor) -> np.ndarray:
+    """What the samplers keep of every point at the anchor (N, columns): its predictions, or nothing."""
+    likelihood = find_likelihood(problem.likelihood)
+    if not problem.is_linear or not likelihood.num_kept(problem.num_outputs):
+        return anchor.outputs[:, :0]
+    return likelihood.predictions(anchor.outputs.copy())
+
+
+def point_proxies(problem: Problem, anchor: Anchor, parameters: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """q_j(theta) of the points ``indices`` (n,), for one parameter vector (P,)."""
+    likelihood, at_anchor = find_likelihood(problem.likelihood), anchor.outputs[indices]
+    # f_j(theta) - f_j(t) as one product: a difference of two outputs would lose digits where the step is small.
+    step = (parameters - anchor.position).reshape(problem.layers[0])
+    outputs = problem.features[indices].astype(np.float64) @ step
+    _, residuals = likelihood.loss_and_residuals(at_anchor, problem.targets[indices], problem.noise_sd)
+    curved = likelihood.curvature_product(at_anchor, outputs, problem.noise_sd)
+    proxies = np.sum((residuals + curved / 2) * outputs, axis=1)
+    if not problem.is_normalised:
+        return proxies
+    # The normaliser's own, the same of every point.
+    grid = problem.grid.astype(np.float64)
+    moves, shares = grid @ step[:, 0], normaliser.shares(grid @ anchor.position)
+    return proxies + moves @ (shares + normaliser.curvature_product(shares, moves) / 2)
+
+
+def proxy_sum(anchor: Anchor, parameters: np.ndarray) -> np.ndarray:
+    """(w/N) sum_j q_j(theta) over all points, in closed form, for parameter vectors (…, P): (…)."""
+    step = parameters - anchor.position
+    return step @ anchor.gradient + 0.5 * np.einsum("...i,ij,...j->...", step, anchor.curvature, step)
+
+
+def proxy_gradient(anchor: Anchor, parameters: np.ndarray) -> np.ndarray:
+    """Gradient (…, P) of ``proxy_sum``."""
+    return anchor.gradient + (parameters - anchor.position) @ anchor.curvature
