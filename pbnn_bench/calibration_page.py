@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from implementations.infrastructure.files import atomic_path
 from pbnn_bench.choice import CRITERIA, TEXTS, Candidate, Choice
-from records.setting import MAX_R_HAT
+from records.setting_runs import MAX_R_HAT
 from reports.figures.marks import log_ticks
 from reports.inline_svg import colours_of, inline_svg
 from reports.page import TEMPLATES as REPORT_TEMPLATES

@@ -23,7 +23,7 @@ from metrics.convergence import convergence
 from pbnn_bench.problem import Prediction, Problem
 from pbnn_bench.scoring import Score, score
 from records.display import format_number
-from records.setting import MAX_R_HAT
+from records.setting_runs import MAX_R_HAT
 
 #: What the validation points choose by. The log likelihood is a proper score; the ECE is what the paper looks at, and
 #: can be small for a network that knows nothing.

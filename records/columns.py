@@ -234,7 +234,7 @@ COLUMNS: dict[str, Column] = {
     **{f"version_{name}": Column("text", f"version of {name}") for name in ("python", *PACKAGES)},
 }
 
-#: What reports compute from the columns of a row (``records.setting``).
+#: What reports compute from the columns of a row (``records.setting_runs``).
 DERIVED: dict[str, Column] = {
     "ess_per_million_evaluations": Column(
         "number", "ess_bulk_min per million likelihood and gradient evaluations", POSITIVE

@@ -8,7 +8,7 @@ from typing import Any
 
 from metrics.seeds import Estimate
 from records.methods import facts_of
-from records.setting import Setting, own_departures
+from records.setting_runs import SettingRuns, own_departures
 
 #: Settings by the letters of the paper.
 SYMBOLS = {"batch_size": "n", "num_batches": "M", "step_size": "η"}
@@ -72,7 +72,7 @@ def method_name(method: str) -> str:
     return facts_of(method).label
 
 
-def task_name(where: Setting | str) -> str:
+def task_name(where: SettingRuns | str) -> str:
     """``linear (N = 10,000)`` for the variant ``linear-points10000``, or for a setting on it."""
     parts = (where if isinstance(where, str) else str(where["variant"])).split("-")
     words: list[str] = []
@@ -90,7 +90,7 @@ def _departure(part: str) -> str:
     return next((words(match) for match, words in found if match), "")
 
 
-def format_settings(setting: Setting, *without: str) -> str:
+def format_settings(setting: SettingRuns, *without: str) -> str:
     """``n=5, M=5, η=0.034``, and what departs from the method's defaults."""
     usual = {name: one.default for name, one in facts_of(setting["method"]).settings.items()}
     parts = {name: format_setting(setting, name) for name in SYMBOLS if setting[name] is not None}
@@ -114,7 +114,7 @@ def _own_text(pair: str) -> str:
     return CHOICES.get(pair) or OWN.get(name, f"{name}={{}}").format(value)
 
 
-def format_differing(setting: Setting, among: Iterable[Setting]) -> str:
+def format_differing(setting: SettingRuns, among: Iterable[SettingRuns]) -> str:
     """``format_settings`` without what all of them on the same task share; empty where nothing tells them apart."""
     like = [one for one in among if one["variant"] == setting["variant"]]
     names = (*SYMBOLS, "weight", "variance", "preconditioner", "decay")
@@ -134,7 +134,7 @@ def format_range(values: Iterable[float], digits: int = 3) -> str:
     return " to ".join(dict.fromkeys(format_number(end(found), digits) for end in (min, max)))
 
 
-def format_setting(setting: Setting, name: str) -> str:
+def format_setting(setting: SettingRuns, name: str) -> str:
     """``n=5``"""
     return f"{SYMBOLS[name]}={format_given(setting[name], 2)}"
 
@@ -145,14 +145,14 @@ def format_given(value: float, digits: int = 6) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
-def format_name(setting: Setting, *without: str) -> str:
+def format_name(setting: SettingRuns, *without: str) -> str:
     """``PBNN n=5, M=5, η=0.034``"""
     return f"{method_name(setting['method'])} {format_settings(setting, *without)}".rstrip()
 
 
-def distinct_settings(settings: Iterable[Setting]) -> dict[Setting, str]:
+def distinct_settings(settings: Iterable[SettingRuns]) -> dict[SettingRuns, str]:
     """``format_settings`` of each, with the lengths of its chains where two of a study would be alike."""
-    alike: dict[tuple[str, ...], list[Setting]] = defaultdict(list)
+    alike: dict[tuple[str, ...], list[SettingRuns]] = defaultdict(list)
     for setting in settings:
         alike[setting["variant"], setting["method"], setting["backend"], format_settings(setting)].append(setting)
     found = {}
@@ -164,7 +164,7 @@ def distinct_settings(settings: Iterable[Setting]) -> dict[Setting, str]:
     return found
 
 
-def setting_names(settings: Iterable[Setting]) -> dict[Setting, str]:
+def setting_names(settings: Iterable[SettingRuns]) -> dict[SettingRuns, str]:
     """``mnist (N = 10,000) · PBNN n=5, M=5, η=0.034 · jax-cpu``: no two of them alike."""
     texts = distinct_settings(settings)
     return {
@@ -173,13 +173,13 @@ def setting_names(settings: Iterable[Setting]) -> dict[Setting, str]:
     }
 
 
-def run_names(settings: Iterable[Setting]) -> dict[str, str]:
+def run_names(settings: Iterable[SettingRuns]) -> dict[str, str]:
     """The name of every run, by its path: that of its setting, and the seed."""
     names = setting_names(settings)
     return {row["run"]: f"{name} · seed {row['seed']}" for setting, name in names.items() for row in setting.rows}
 
 
-def format_value(setting: Setting, column: str) -> str:
+def format_value(setting: SettingRuns, column: str) -> str:
     """A column of a setting over its seeds: ``1.02 [0.98, 1.06]``."""
     return format_estimate(setting.estimate(column))
 

@@ -15,7 +15,7 @@ from records.failures import load_problem, load_reference
 from records.layout import problem_path, reference_path, run_folder
 from records.methods import learn
 from records.reference import Reference
-from records.setting import Row, Setting, plain_rows, settings_of
+from records.setting_runs import Row, SettingRuns, plain_rows, settings_of
 from records.summary import table_of
 
 
@@ -57,16 +57,16 @@ class StudyResults:
         return plain_rows(self.summary)
 
     @cached_property
-    def all_settings(self) -> list[Setting]:
+    def all_settings(self) -> list[SettingRuns]:
         """Every setting on every backend, in the order of the study."""
         return settings_of(self.rows)
 
-    def settings(self, **wanted: Any) -> list[Setting]:
+    def settings(self, **wanted: Any) -> list[SettingRuns]:
         """The settings whose columns have these values; a list stands for any of its values."""
         lists = {name: value if isinstance(value, list) else [value] for name, value in wanted.items()}
         return [one for one in self.all_settings if all(one[name] in values for name, values in lists.items())]
 
-    def ran(self, **wanted: Any) -> list[Setting]:
+    def ran(self, **wanted: Any) -> list[SettingRuns]:
         """Those of ``settings`` with a run that ended well."""
         return [one for one in self.settings(**wanted) if one.ok]
 

@@ -15,7 +15,7 @@ from implementations.infrastructure.errors import SettingError, unknown
 from implementations.infrastructure.files import Damaged
 from metrics.seeds import Estimate, paired_difference
 from records.display import format_estimate, format_name, format_value, task_name
-from records.setting import Setting, estimate_of
+from records.setting_runs import SettingRuns, estimate_of
 from records.study import StudyResults
 from reports.evidence import full_data_of, settings
 from reports.publish import PUBLISHED
@@ -27,19 +27,19 @@ class Choice:
     """The batch size that calibrates best on validation points, over all seeds and for each."""
 
     #: One setting per batch size, ascending, all with these seeds.
-    candidates: tuple[Setting, ...]
+    candidates: tuple[SettingRuns, ...]
     seeds: tuple[int, ...]
-    best: Setting
-    best_of_seed: dict[int, Setting]
+    best: SettingRuns
+    best_of_seed: dict[int, SettingRuns]
 
 
-def choose(candidates: Iterable[Setting]) -> Choice:
+def choose(candidates: Iterable[SettingRuns]) -> Choice:
     """The least mean validation ECE over the seeds that every batch size has; of equals the smaller batch.
 
     A batch size with several settings stands with the one of most converged seeds, of equals with that of least noise
     (σ²), whose answer is nearest to its target.
     """
-    of_size: dict[int, Setting] = {}
+    of_size: dict[int, SettingRuns] = {}
     for setting in sorted(candidates, key=lambda one: (-len(one.converged), _noise(one), one["label"])):
         of_size.setdefault(int(setting["batch_size"]), setting)
     chosen = tuple(of_size[size] for size in sorted(of_size))
@@ -56,12 +56,12 @@ def choose(candidates: Iterable[Setting]) -> Choice:
     )
 
 
-def _noise(setting: Setting) -> float:
+def _noise(setting: SettingRuns) -> float:
     """Mean σ² over seeds; 0 for a method without noise in its decisions."""
     return setting.estimate("mean_variance").mean or 0.0
 
 
-def batch_settings(study: StudyResults, variant: str, method: str) -> list[Setting]:
+def batch_settings(study: StudyResults, variant: str, method: str) -> list[SettingRuns]:
     """The settings of a method whose target is tempered to the batch size, without those that need all data."""
     found = settings(study, variant=variant, method=method, weight="batch")
     practical = [setting for setting in found if setting["variance"] != "oracle"]
@@ -128,7 +128,7 @@ def _values(choice: Choice) -> dict[int, float | None]:
     return {seed: choice.best.values("ece")[seed] for seed in choice.seeds}
 
 
-def _candidate(size: str, setting: Setting, mark: str) -> str:
+def _candidate(size: str, setting: SettingRuns, mark: str) -> str:
     columns = ("validation_ece", "validation_confidence_gap", "ece", "confidence_gap")
     cells = [format_value(setting, column) for column in columns]
     return _line(size, str(len(setting.converged)), *cells, f"{format_name(setting)} on {setting['backend']}{mark}")

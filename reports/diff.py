@@ -24,7 +24,7 @@ from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.files import Damaged
 from metrics.seeds import LEVEL, Estimate, holm, p_above, p_below
 from records.display import ROUNDING, estimate_parts, format_number, setting_names
-from records.setting import Setting
+from records.setting_runs import SettingRuns
 from records.study import StudyResults
 from records.summary import table_of
 from reports.tables import METRICS
@@ -43,7 +43,7 @@ class Side:
     verdicts: dict[int, str] = field(default_factory=dict)
 
     @property
-    def settings(self) -> dict[Key, Setting]:
+    def settings(self) -> dict[Key, SettingRuns]:
         return {(one["variant"], one["label"], one["backend"]): one for one in self.study.all_settings}
 
 
@@ -141,18 +141,18 @@ def diff(one: Side, other: Side) -> Diff:
     )
 
 
-def _counted(setting: Setting) -> str:
+def _counted(setting: SettingRuns) -> str:
     return f"{len(setting.converged)} of {len(setting.rows)}"
 
 
-def _moves(key: Key, one: Setting, other: Setting) -> Iterator[Move]:
+def _moves(key: Key, one: SettingRuns, other: SettingRuns) -> Iterator[Move]:
     for column in METRICS:
         if one.has(column) and other.has(column):
             difference, p_value = difference_of(one, other, column)
             yield Move(key, column, one.estimate(column), other.estimate(column), difference, p_value)
 
 
-def difference_of(one: Setting, other: Setting, column: str) -> tuple[Estimate, float]:
+def difference_of(one: SettingRuns, other: SettingRuns, column: str) -> tuple[Estimate, float]:
     """Other minus one, and its two-sided p-value: paired by seed where two seeds are on both sides, or Welch's.
 
     A single seed has no error to compare with, and its p-value is 1.
@@ -179,7 +179,7 @@ def _is_point(value: Estimate) -> bool:
     return width <= ROUNDING * max(1.0, abs(value.mean or 0.0))
 
 
-def _without_spread(one: Setting, other: Setting, column: str) -> float:
+def _without_spread(one: SettingRuns, other: SettingRuns, column: str) -> float:
     """The p-value where all seeds moved by the same amount.
 
     A number that no seed changes, such as the data a step reads, has moved or not. One that seeds change may come in

@@ -6,7 +6,17 @@ from typing import Any
 
 from implementations.settings import SETTINGS
 from records.display import format_number
-from records.setting import LENGTHS, MAX_R_HAT, MIN_ESS, POSTERIOR, Row, Setting, full_data, one_backend, sweeps
+from records.setting_runs import (
+    LENGTHS,
+    MAX_R_HAT,
+    MIN_ESS,
+    POSTERIOR,
+    Row,
+    SettingRuns,
+    full_data,
+    one_backend,
+    sweeps,
+)
 from records.study import StudyResults
 from reports.types import NotAsked, NothingToShow
 
@@ -20,18 +30,18 @@ def require(holds: bool) -> None:
         raise NothingToShow("the numbers say otherwise")
 
 
-def have_converged(setting: Setting) -> Sequence[Row]:
+def have_converged(setting: SettingRuns) -> Sequence[Row]:
     return setting.converged
 
 
-def ended_well(setting: Setting) -> Sequence[Row]:
+def ended_well(setting: SettingRuns) -> Sequence[Row]:
     """What is evidence where nothing depends on the draws."""
     return setting.ok
 
 
 def settings(
-    study: StudyResults, evidence: Callable[[Setting], Sequence[Row]] = have_converged, **wanted: Any
-) -> list[Setting]:
+    study: StudyResults, evidence: Callable[[SettingRuns], Sequence[Row]] = have_converged, **wanted: Any
+) -> list[SettingRuns]:
     """The settings with these values in their columns and at least one run that is evidence, in order of their labels.
 
     A setting that ran on several backends stands once. NothingToShow says what is wrong where none is left.
@@ -53,7 +63,7 @@ def _words(wanted: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {text}" for name, text in texts.items())
 
 
-def _shortcomings(candidates: Sequence[Setting]) -> str:
+def _shortcomings(candidates: Sequence[SettingRuns]) -> str:
     """Why runs are not evidence: ``2 diverged, 1 not converged (R-hat up to 1.3, accepted to 1.05)``."""
     counts = Counter(row["status"] for one in candidates for row in one.rows if row["status"] != "ok")
     reasons = [f"{count} {status}" for status, count in sorted(counts.items())]
@@ -68,8 +78,8 @@ def _shortcomings(candidates: Sequence[Setting]) -> str:
     return ", ".join(reasons)
 
 
-def required_sweeps(candidates: Sequence[Setting], over: str, same: Sequence[str]) -> list[list[Setting]]:
-    """``records.setting.sweeps``, or NothingToShow."""
+def required_sweeps(candidates: Sequence[SettingRuns], over: str, same: Sequence[str]) -> list[list[SettingRuns]]:
+    """``records.setting_runs.sweeps``, or NothingToShow."""
     found = sweeps(candidates, over, same)
     if not found:
         names = sorted({setting["method"] for setting in candidates})
@@ -80,13 +90,13 @@ def required_sweeps(candidates: Sequence[Setting], over: str, same: Sequence[str
     return found
 
 
-def by_size(candidates: Sequence[Setting]) -> list[list[Setting]]:
+def by_size(candidates: Sequence[SettingRuns]) -> list[list[SettingRuns]]:
     """Settings that differ in N alone (and in how long they ran), ascending."""
     same = ("task", "stochastic", "prior", "prior_scale", "method", "backend", "own_settings")
     return sweeps(candidates, "num_points", (*same, *(name for name in SETTINGS if name not in LENGTHS)))
 
 
-def full_data_of(study: StudyResults, variant: str) -> Setting:
+def full_data_of(study: StudyResults, variant: str) -> SettingRuns:
     """The full-data baseline of a task, or NothingToShow."""
     found = full_data(settings(study, variant=variant, method=list(POSTERIOR), weight="data"))
     assert found is not None, "there is at least one such setting"

@@ -14,7 +14,7 @@ from metrics.seeds import Estimate
 from records.columns import COLUMNS
 from records.display import distinct_settings, format_given, task_name
 from records.methods import in_order
-from records.setting import CONVERGED, Setting, one_backend, plain_rows
+from records.setting_runs import CONVERGED, SettingRuns, one_backend, plain_rows
 from records.study import StudyResults
 from reports.tables import MARGIN, WINNER_RULE, why_not
 
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 def leaderboards(study: StudyResults) -> dict[str, pd.DataFrame]:
     """The leaderboard of every target of a study, by the name of its file."""
-    targets: dict[tuple[str, float], list[Setting]] = {}
+    targets: dict[tuple[str, float], list[SettingRuns]] = {}
     for setting in one_backend(study.all_settings):
         targets.setdefault((setting["variant"], weight_of(setting)), []).append(setting)
     texts = distinct_settings(study.all_settings)
@@ -43,9 +43,9 @@ def leaderboards(study: StudyResults) -> dict[str, pd.DataFrame]:
     }
 
 
-def rows_of(settings: Iterable[Setting], texts: dict[Setting, str]) -> list[Row]:
+def rows_of(settings: Iterable[SettingRuns], texts: dict[SettingRuns, str]) -> list[Row]:
     """One row per method: the ranked first, then those without a rank and the reason, then those that were not run."""
-    best: dict[str, Setting] = {}
+    best: dict[str, SettingRuns] = {}
     for setting in settings:
         method = setting["method"]
         best[method] = min(best.get(method, setting), setting, key=_order)
@@ -89,14 +89,14 @@ def answer_of(metrics: Row) -> str:
     return "; ".join(parts)
 
 
-def _entrant(name: str, metrics: Row, evaluations: float | None) -> Setting:
+def _entrant(name: str, metrics: Row, evaluations: float | None) -> SettingRuns:
     """Draws made elsewhere as the only run of a setting."""
     costs = {"likelihood_evaluations": evaluations, "gradient_evaluations": evaluations and 0}
     run = {"status": "ok", "method": name, "seed": 0, "run": name}
-    return Setting(tuple(plain_rows(pd.DataFrame([{**dict.fromkeys(COLUMNS), **metrics, **costs, **run}]))))
+    return SettingRuns(tuple(plain_rows(pd.DataFrame([{**dict.fromkeys(COLUMNS), **metrics, **costs, **run}]))))
 
 
-def _row(setting: Setting, text: str) -> Row:
+def _row(setting: SettingRuns, text: str) -> Row:
     return {
         "rank": None,
         "method": setting["method"],
@@ -116,7 +116,7 @@ def _ranked(rows: list[Row]) -> list[Row]:
     return [{**row, "rank": None if row["reason"] else number} for number, row in enumerate(rows, 1)]
 
 
-def weight_of(setting: Setting) -> float:
+def weight_of(setting: SettingRuns) -> float:
     """w of its target, also where no run of it has begun."""
     if setting["target_weight"] is not None:
         return float(setting["target_weight"])
@@ -129,20 +129,20 @@ def target_text(variant: str, weight: float) -> str:
     return f"{task_name(variant)}, w = {format_given(weight)}"
 
 
-def _order(setting: Setting) -> tuple[int, float]:
+def _order(setting: SettingRuns) -> tuple[int, float]:
     """The ranked first, by effective draws per evaluation; then those that ran; then the others."""
     if _reason(setting) is None:
         return 0, -_efficiency(setting)
     return (1 if setting.ok else 2), 0.0
 
 
-def _efficiency(setting: Setting) -> float:
+def _efficiency(setting: SettingRuns) -> float:
     """Infinite for draws that take no evaluations, those of the Gaussian at the mode."""
     counts = [row["likelihood_evaluations"] + row["gradient_evaluations"] for row in setting.ok]
     return math.inf if not any(counts) else setting.mean(CRITERION)
 
 
-def _reason(setting: Setting) -> str | None:
+def _reason(setting: SettingRuns) -> str | None:
     """Why it has no rank, in words; None where it has one."""
     problem = why_not(setting)
     if problem is None:
@@ -166,12 +166,12 @@ def _reason(setting: Setting) -> str | None:
     return problem
 
 
-def _is_within_bound(setting: Setting) -> bool | None:
+def _is_within_bound(setting: SettingRuns) -> bool | None:
     """Is its bias within the bound? None where that is unknown."""
     problem = why_not(setting)
     return True if problem is None else False if problem == "biased" else None
 
 
-def _numbers(setting: Setting, name: str) -> Row:
+def _numbers(setting: SettingRuns, name: str) -> Row:
     found: Estimate = setting.estimate(name)
     return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}

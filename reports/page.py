@@ -15,7 +15,7 @@ from markupsafe import Markup
 from implementations.infrastructure.provenance import PACKAGES
 from records.display import format_estimate, format_number, run_names
 from records.methods import facts_of, in_order
-from records.setting import CONVERGED
+from records.setting_runs import CONVERGED
 from records.study import StudyResults
 from records.usage import budget, read_usage
 from reports import tables

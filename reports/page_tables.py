@@ -10,7 +10,7 @@ import pandas as pd
 from metrics.seeds import Estimate
 from records.columns import COLUMNS, DERIVED
 from records.display import estimate_parts, format_given, format_number, method_name, run_names, task_name
-from records.setting import CONVERGED
+from records.setting_runs import CONVERGED
 from records.study import StudyResults
 from records.usage import WORK
 from reports import tables

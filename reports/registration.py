@@ -18,7 +18,7 @@ IMPORTED = ("metrics/", "reports/")
 SHARED_CODE = (
     "metrics/looks.py",
     "metrics/seeds.py",
-    "records/setting.py",
+    "records/setting_runs.py",
     "reports/evidence.py",
     "reports/judging.py",
     "reports/questions.py",

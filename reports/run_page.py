@@ -14,7 +14,7 @@ from implementations.infrastructure.files import Damaged, read_npz
 from records.columns import COLUMNS
 from records.display import format_given, format_number, format_settings, method_name, task_name
 from records.layout import plain, run_folder
-from records.setting import CONVERGED, MAX_R_HAT, Row, Setting, is_converged
+from records.setting_runs import CONVERGED, MAX_R_HAT, Row, SettingRuns, is_converged
 from records.study import StudyResults
 from reports.small_svg import Line, chart, thinned
 
@@ -57,7 +57,7 @@ def _page(template: jinja2.Template, study: StudyResults, row: Row, folder: Path
         charts = [*trace_charts(read_npz(folder / "draws.npz"), row), *_reliability(folder, row)]
     except (Damaged, OSError) as error:
         failure = str(error)
-    one = Setting((row,))
+    one = SettingRuns((row,))
     return template.render(
         study=study.name,
         row=row,

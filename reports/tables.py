@@ -13,7 +13,7 @@ import pandas as pd
 from metrics.seeds import Estimate, mean_of_measured
 from records.display import distinct_settings, format_name, method_name
 from records.methods import facts_of, in_order
-from records.setting import CONVERGED, Setting, full_data
+from records.setting_runs import CONVERGED, SettingRuns, full_data
 from records.study import StudyResults
 from reports.benchmarks import Benchmarks, is_met
 
@@ -64,7 +64,7 @@ COMPARED = {
 CRITERIA = ("ess_per_second", "ess_per_million_evaluations")
 
 
-def _names(setting: Setting, texts: Mapping[Setting, str]) -> Row:
+def _names(setting: SettingRuns, texts: Mapping[SettingRuns, str]) -> Row:
     """The first cells of a setting's row."""
     return {"method": setting["method"], "setting": texts[setting], "backend": setting["backend"]}
 
@@ -130,13 +130,13 @@ def differences(study: StudyResults, variant: str) -> pd.DataFrame:
 RESIDUAL = "audit_balance_residual"
 
 
-def audited(setting: Setting) -> bool:
+def audited(setting: SettingRuns) -> bool:
     """Were its decisions weighed by all the data? What moves without deciding has none."""
     has_audit = any(setting.has(name) for name in ("audit_wrong_accepts", RESIDUAL))
     return has_audit and facts_of(setting["method"]).acceptance != "always"
 
 
-def residual_of(setting: Setting) -> Estimate:
+def residual_of(setting: SettingRuns) -> Estimate:
     """Mean over seeds of the detailed-balance residual; its error is that of the audits, each of many moves.
 
     A residual is that of single moves, so chains need not have converged.
@@ -146,7 +146,7 @@ def residual_of(setting: Setting) -> Estimate:
     return setting.behind(mean_of_measured(values, errors))
 
 
-def points_share(setting: Setting) -> Estimate:
+def points_share(setting: SettingRuns) -> Estimate:
     """Points that a decision reads, over N: those of its mini-batches, or as many as the audit counted."""
     num_points = float(setting["num_points"])
     if setting.has("audit_mean_points"):
@@ -189,7 +189,7 @@ WINNER_RULE = (
 
 def winners(study: StudyResults) -> pd.DataFrame:
     """For every target with several settings and each of CRITERIA: the winner by WINNER_RULE, or why there is none."""
-    contests: dict[tuple[str, float], list[Setting]] = {}
+    contests: dict[tuple[str, float], list[SettingRuns]] = {}
     for setting in study.all_settings:
         # A setting of which no run has begun has no target on file.
         if setting["target_weight"] is not None:
@@ -208,7 +208,7 @@ def winners(study: StudyResults) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def _entrants(settings: list[Setting]) -> str:
+def _entrants(settings: list[SettingRuns]) -> str:
     """``PBNN 3 of 7; SGLD 1 of 2``: the methods that ran, and how many of their settings are candidates."""
     ran = [one for one in settings if one.ok]
     parts = []
@@ -219,14 +219,14 @@ def _entrants(settings: list[Setting]) -> str:
     return "; ".join(parts)
 
 
-def _absent(settings: list[Setting], others: list[Setting]) -> str:
+def _absent(settings: list[SettingRuns], others: list[SettingRuns]) -> str:
     """The methods that the study has on this task and of which nothing ran at this target: nobody beat them."""
     ran = {one["method"] for one in settings if one.ok}
     absent = in_order(one["method"] for one in (*settings, *others) if one["method"] not in ran)
     return "; ".join(map(method_name, absent))
 
 
-def _winner(settings: list[Setting], criterion: str, texts: Mapping[Setting, str]) -> Row:
+def _winner(settings: list[SettingRuns], criterion: str, texts: Mapping[SettingRuns, str]) -> Row:
     candidates = [one for one in settings if why_not(one) is None and one.has(criterion)]
     row: Row = {
         "criterion": criterion,
@@ -248,7 +248,7 @@ def _winner(settings: list[Setting], criterion: str, texts: Mapping[Setting, str
     return row | rival_names | _numbers("lead", lead) | {"is_clear": lead.low is not None and lead.low > 1}
 
 
-def why_not(setting: Setting) -> str | None:
+def why_not(setting: SettingRuns) -> str | None:
     """Why a setting is no candidate for the winner, or None."""
     statuses = {row["status"] for row in setting.rows}
     if "diverged" in statuses:
@@ -288,7 +288,7 @@ def missing(study: StudyResults) -> pd.DataFrame:
 
 def coverage(study: StudyResults) -> pd.DataFrame:
     """How the runs of each task, method and backend ended, and how many of them converged."""
-    groups: dict[tuple[str, str, str], list[Setting]] = {}
+    groups: dict[tuple[str, str, str], list[SettingRuns]] = {}
     for setting in study.all_settings:
         groups.setdefault((setting["variant"], setting["method"], setting["backend"]), []).append(setting)
     rows = []

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from metrics.seeds import ALPHA
 from records.display import format_estimate
-from records.setting import Setting
+from records.setting_runs import SettingRuns
 from records.study import StudyResults
 from reports.questions import OPEN as UNKNOWN
 from reports.questions import Answer, Question, all_hold, answers_of, any_holds
@@ -93,7 +93,7 @@ def outcome_of(parts: Sequence[bool | None], premise: bool | None = True) -> str
 
 def judge_parts(
     parts: Sequence[Part],
-    used: Iterable[Setting],
+    used: Iterable[SettingRuns],
     *,
     numbers: str,
     conclusions: Mapping[str, str],
@@ -127,7 +127,7 @@ def judge_parts(
 
 def verdict(
     questions: Sequence[Question],
-    used: Iterable[Setting],
+    used: Iterable[SettingRuns],
     *,
     conclusions: Mapping[bool, str],
     combine: Combine = all_hold,
@@ -148,7 +148,7 @@ def verdict(
 def _verdict(
     reason: str,
     parts: Sequence[Part],
-    used: Iterable[Setting],
+    used: Iterable[SettingRuns],
     *,
     more: Iterable[Evidence],
     effect: Evidence | None,
@@ -226,7 +226,7 @@ def _at_level(alpha: float) -> str:
     return f" at {100 * (1 - 2 * alpha):.4g} %, the level of each look"
 
 
-def _runs(used: Iterable[Setting]) -> tuple[str, ...]:
+def _runs(used: Iterable[SettingRuns]) -> tuple[str, ...]:
     return tuple(sorted({row["run"] for setting in used for row in setting.evidence}))
 
 

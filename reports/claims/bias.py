@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from records.display import format_estimate, format_range, format_settings
-from records.setting import Setting
+from records.setting_runs import SettingRuns
 from records.study import StudyResults
 from reports.claims.rules import RULES, Rule
 from reports.evidence import settings
@@ -18,7 +18,7 @@ FIXED = ("batch_size", "weight", "preconditioner")
 ESTIMATED = ["batches", "batches_finite"]
 
 
-def is_right(setting: Setting, name: str, rule: Rule) -> tuple[Question, Question]:
+def is_right(setting: SettingRuns, name: str, rule: Rule) -> tuple[Question, Question]:
     """Has the predictive band the width and the place of the exact one?"""
     width = Evidence(f"sd ratio to the exact posterior, {name}", setting.estimate("sd_ratio"))
     place = Evidence(f"error of the mean, {name}", setting.bias(), "RMS sd")
@@ -30,11 +30,11 @@ def _is_wrong(name: str, questions: Sequence[Question]) -> Part:
     return Part(name, tuple(questions), lambda answers: opposite(all_hold(answers)))
 
 
-def _widths(found: Sequence[Setting]) -> str:
+def _widths(found: Sequence[SettingRuns]) -> str:
     return ", ".join(f"{format_estimate(one.estimate('sd_ratio'))} with {_named(one)}" for one in found)
 
 
-def _ranges(known: Sequence[Setting], estimates: Sequence[Setting]) -> str:
+def _ranges(known: Sequence[SettingRuns], estimates: Sequence[SettingRuns]) -> str:
     """Widths with the variance known, and with it estimated from each number of mini-batches."""
     texts = []
     if known:
@@ -45,29 +45,29 @@ def _ranges(known: Sequence[Setting], estimates: Sequence[Setting]) -> str:
     return ", ".join(texts)
 
 
-def _range(found: Sequence[Setting]) -> str:
+def _range(found: Sequence[SettingRuns]) -> str:
     return format_range(one.mean("sd_ratio") for one in found)
 
 
-def _estimate_of(setting: Setting) -> str:
+def _estimate_of(setting: SettingRuns) -> str:
     """The paper's estimate, which takes n M points for none of the data, the one that does not, or none."""
     if setting["variance"] == "oracle":
         return "with σ² known"
     return f"with σ² estimated{' for a finite data set' if setting['variance'] == 'batches_finite' else ''}"
 
 
-def _briefly(setting: Setting, estimates: Sequence[Setting]) -> str:
+def _briefly(setting: SettingRuns, estimates: Sequence[SettingRuns]) -> str:
     """``M=10, η=0.0002``, without the one M of the known variance."""
     alone = len({one["num_batches"] for one in estimates}) == 1
     return format_settings(setting, *FIXED, "variance", *(["num_batches"] if alone else []))
 
 
-def _middle_step(estimates: Sequence[Setting]) -> float:
+def _middle_step(estimates: Sequence[SettingRuns]) -> float:
     steps = sorted({float(one["step_size"]) for one in estimates})
     return steps[len(steps) // 2]
 
 
-def _least_flattered(estimates: Sequence[Setting]) -> Setting:
+def _least_flattered(estimates: Sequence[SettingRuns]) -> SettingRuns:
     """The most mini-batches at the middle step, and of these the estimate that has no bias of its own.
 
     The other is too large where n M is a good part of the data, and a width that is right with it is two errors that
@@ -80,11 +80,11 @@ def _least_flattered(estimates: Sequence[Setting]) -> Setting:
     )
 
 
-def _in_order(found: Sequence[Setting]) -> list[Setting]:
+def _in_order(found: Sequence[SettingRuns]) -> list[SettingRuns]:
     return sorted(found, key=lambda one: (one["num_batches"], one["variance"] or "", one["step_size"]))
 
 
-def _named(setting: Setting) -> str:
+def _named(setting: SettingRuns) -> str:
     return format_settings(setting, *FIXED)
 
 

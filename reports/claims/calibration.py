@@ -18,7 +18,7 @@ from records.display import (
     method_name,
     task_name,
 )
-from records.setting import Setting
+from records.setting_runs import SettingRuns
 from records.study import StudyResults
 from reports.calibrate import batch_settings, choose
 from reports.claims.rules import RULES, Rule
@@ -52,22 +52,22 @@ CHOSEN = "chosen on validation data"
 SHOWN = {"ece": "ECE", "nll": "NLL", "crps": "CRPS"}
 
 
-def _premise(full: Setting, rule: Rule) -> Part:
+def _premise(full: SettingRuns, rule: Rule) -> Part:
     evidence = Evidence("confidence gap of full data", full.estimate("confidence_gap"))
     return Part.of("where full data are overconfident", lies_above(evidence, rule["overconfident"]))
 
 
-def _is_lower(one: Setting, full: Setting, column: str, name: str) -> Question:
+def _is_lower(one: SettingRuns, full: SettingRuns, column: str, name: str) -> Question:
     evidence = Evidence(f"{name} at {_n(one)}, minus full data", one.difference(full, column))
     return lies_below(evidence, 0)
 
 
-def _n(setting: Setting) -> str:
+def _n(setting: SettingRuns) -> str:
     """``n=5``; of a method whose target's weight is not its batch size, that weight."""
     return f"n={format_given(setting['target_weight'])}"
 
 
-def _scores(found: Sequence[Setting], full: Setting) -> list[Evidence]:
+def _scores(found: Sequence[SettingRuns], full: SettingRuns) -> list[Evidence]:
     """Every number beside those that decide: proper scores against full data, and the curve over n."""
     differences = [
         Evidence(f"{name} at {_n(one)}, minus full data", one.difference(full, column))
@@ -84,7 +84,7 @@ def _scores(found: Sequence[Setting], full: Setting) -> list[Evidence]:
     return [*differences, *curve]
 
 
-def _course(full: Setting, *others: Setting) -> str:
+def _course(full: SettingRuns, *others: SettingRuns) -> str:
     """``ECE 0.08, NLL 0.3, CRPS 0.04 with full data; …``"""
     texts = [
         ", ".join(f"{score} {format_number(one.mean(column), 2)}" for column, score in SHOWN.items() if one.has(column))
@@ -124,14 +124,14 @@ def _n_calibrates_regression(study: StudyResults) -> Verdict:
     )
 
 
-def _mnist(study: StudyResults) -> tuple[Setting, Setting]:
+def _mnist(study: StudyResults) -> tuple[SettingRuns, SettingRuns]:
     """PBNN as in the paper, and full data."""
     found = settings(study, variant="mnist", method="pbnn", batch_size=100, num_batches=10, weight="batch")
     penalised = max(found, key=lambda one: (len(one.converged), one["num_steps"], one["label"]))
     return penalised, full_data_of(study, "mnist")
 
 
-def _held_out(study: StudyResults, ours: Setting, theirs: Setting) -> Estimate:
+def _held_out(study: StudyResults, ours: SettingRuns, theirs: SettingRuns) -> Estimate:
     """Paired difference of the accuracies on images that trained nothing, each of which weighs the same.
 
     These are the test set, which all seeds share, and the images that each seed draws for validation. Seeds differ in
@@ -143,7 +143,7 @@ def _held_out(study: StudyResults, ours: Setting, theirs: Setting) -> Estimate:
     num_drawn = NUM_VALIDATION * len(both)
     drawn = num_drawn / (num_drawn + NUM_TEST)
 
-    def accuracy(setting: Setting) -> dict[int, float | None]:
+    def accuracy(setting: SettingRuns) -> dict[int, float | None]:
         test, validation = setting.values("accuracy"), setting.values("validation_accuracy")
         return {
             seed: None if one is None or other is None else (1 - drawn) * one + drawn * other
@@ -155,7 +155,7 @@ def _held_out(study: StudyResults, ours: Setting, theirs: Setting) -> Estimate:
     return with_shared_error(found, math.sqrt(share * (drawn**2 / NUM_TRAIN + (1 - drawn) ** 2 / NUM_TEST)))
 
 
-def _share_of_different(study: StudyResults, ours: Setting, theirs: Setting) -> float:
+def _share_of_different(study: StudyResults, ours: SettingRuns, theirs: SettingRuns) -> float:
     """Of test images that one has right and the other wrong.
 
     Where the runs' files are not there it is that of independent errors, which is more.
@@ -258,7 +258,7 @@ def _mnist_is_less_overconfident(study: StudyResults) -> Verdict:
     )
 
 
-def _other_sizes(study: StudyResults, used: Setting) -> list[Setting]:
+def _other_sizes(study: StudyResults, used: SettingRuns) -> list[SettingRuns]:
     """The same task at other batch sizes."""
     return [one for one in batch_settings(study, "mnist", "pbnn") if one["batch_size"] != used["batch_size"]]
 
@@ -318,7 +318,7 @@ def _n_cures_an_overfitted_network(study: StudyResults) -> Verdict:
     return replace(found, condition=condition, reason=f"{condition}. Posteriors of weight n sampled by {methods}.")
 
 
-def _sampler(setting: Setting) -> str:
+def _sampler(setting: SettingRuns) -> str:
     """Who sampled the posterior of weight n, where it is not PBNN on mini-batches of n."""
     return "" if setting["method"] == "pbnn" else f"; sampled with {method_name(setting['method'])}"
 
@@ -326,12 +326,12 @@ def _sampler(setting: Setting) -> str:
 class Network(NamedTuple):
     """The posterior of all data, and those of smaller weights."""
 
-    full: Setting
-    candidates: list[Setting]
+    full: SettingRuns
+    candidates: list[SettingRuns]
     #: Least mean ECE on validation points.
-    chosen: Setting
+    chosen: SettingRuns
     #: At n = 100, the nearest to the paper's method.
-    of_paper: list[Setting]
+    of_paper: list[SettingRuns]
 
 
 def trained_longer(study: StudyResults) -> list[str]:

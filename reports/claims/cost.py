@@ -6,7 +6,7 @@ import numpy as np
 
 from metrics.seeds import Estimate, mean_over_seeds
 from records.display import format_estimate, format_name, method_name
-from records.setting import Setting, sweeps
+from records.setting_runs import SettingRuns, sweeps
 from records.study import StudyResults
 from reports.claims.rules import RULES
 from reports.evidence import ended_well, settings
@@ -33,7 +33,7 @@ SAME_WORK = (
 )
 
 
-def growth(sweep: Sequence[Setting], column: str) -> Estimate:
+def growth(sweep: Sequence[SettingRuns], column: str) -> Estimate:
     """Exponent b of cost ~ N^b, seed by seed: the slope of the log cost over log N."""
     slopes: dict[int, float | None] = {}
     values = [(np.log(float(one["num_points"])), one.values(column)) for one in sweep]
@@ -44,7 +44,7 @@ def growth(sweep: Sequence[Setting], column: str) -> Estimate:
     return sweep[0].behind(mean_over_seeds(slopes), *sweep[1:])
 
 
-def _over_data(found: Sequence[Setting]) -> list[list[Setting]]:
+def _over_data(found: Sequence[SettingRuns]) -> list[list[SettingRuns]]:
     wide = sweeps(found, "num_points", SAME_WORK)
     return [sweep for sweep in wide if sweep[-1]["num_points"] >= RULES[11]["min_range"] * sweep[0]["num_points"]]
 
@@ -89,7 +89,7 @@ def _step_does_not_grow(study: StudyResults) -> Verdict:
     )
 
 
-def _asked(sweep: Sequence[Setting], column: str, name: str) -> Question:
+def _asked(sweep: Sequence[SettingRuns], column: str, name: str) -> Question:
     one = sweep[0]
     label = f"growth exponent of a step's {name}, {format_name(one, 'step_size', 'preconditioner')}, {one['backend']}"
     return lies_below(Evidence(label, growth(sweep, column)), RULES[11]["flat"])

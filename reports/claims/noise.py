@@ -16,7 +16,7 @@ from records.display import (
     format_settings,
     task_name,
 )
-from records.setting import Setting, sweeps
+from records.setting_runs import SettingRuns, sweeps
 from records.study import StudyResults
 from reports.claims.rules import RULES, Rule
 from reports.evidence import required_sweeps, settings
@@ -28,14 +28,14 @@ from reports.verdicts import Part, guarded, judge_parts, verdict
 TARGET_AND_PROPOSAL = ("variant", "target_weight", "step_size", "preconditioner")
 
 
-def _task(sweep: Sequence[Setting], found: Sequence[Sequence[Setting]]) -> str:
+def _task(sweep: Sequence[SettingRuns], found: Sequence[Sequence[SettingRuns]]) -> str:
     """The task of a sweep, with the step where others of these differ in it: ``linear, η=0.0002``."""
     one = sweep[0]
     steps = {other[0]["step_size"] for other in found if other[0]["variant"] == one["variant"]}
     return ", ".join([task_name(one), *([format_setting(one, "step_size")] if len(steps) > 1 else [])])
 
 
-def _steps(found: Sequence[Sequence[Setting]], over: str, column: str, name: str) -> Iterator[Evidence]:
+def _steps(found: Sequence[Sequence[SettingRuns]], over: str, column: str, name: str) -> Iterator[Evidence]:
     """The change of a column from each setting of each sweep to the next."""
     for sweep in found:
         for smaller, larger in pairwise(sweep):
@@ -43,7 +43,7 @@ def _steps(found: Sequence[Sequence[Setting]], over: str, column: str, name: str
             yield Evidence(f"change of {name}, {where}", larger.difference(smaller, column))
 
 
-def _courses(found: Sequence[Sequence[Setting]], over: str, column: str) -> str:
+def _courses(found: Sequence[Sequence[SettingRuns]], over: str, column: str) -> str:
     """``linear: 0.31, 0.45, 0.60 for n = 2, 5, 10; …``"""
     texts = []
     for sweep in found:
@@ -87,7 +87,7 @@ def _acceptance_rises_with_n(study: StudyResults) -> Verdict:
     )
 
 
-def _batch_sweeps(study: StudyResults) -> list[list[Setting]]:
+def _batch_sweeps(study: StudyResults) -> list[list[SettingRuns]]:
     """PBNN with the paper's estimate of the variance, M alone varied."""
     same = (*TARGET_AND_PROPOSAL, "batch_size")
     return required_sweeps(settings(study, method="pbnn", variance="batches"), "num_batches", same)
@@ -171,7 +171,7 @@ def _accepted_without(pairs: Sequence[Evidence]) -> str:
     return f" Without the penalty, the acceptance is higher by {more}."
 
 
-def _pairs(study: StudyResults) -> list[tuple[Setting, Setting]]:
+def _pairs(study: StudyResults) -> list[tuple[SettingRuns, SettingRuns]]:
     """naive and PBNN at one mini-batch, the same but for the penalty; none where the study lacks one of them."""
     try:
         penalised = settings(study, method="pbnn", num_batches=1)
@@ -236,7 +236,7 @@ def _difference_becomes_normal(study: StudyResults) -> Verdict:
     )
 
 
-def _skewness_kept(sweep: Sequence[Setting]) -> float:
+def _skewness_kept(sweep: Sequence[SettingRuns]) -> float:
     """Skewness at the largest M over that at the smallest, at the same moves."""
     few, many = (
         skewness_of_mean(one["num_batches"] * one["batch_size"], one["num_points"]) for one in (sweep[0], sweep[-1])
@@ -244,7 +244,7 @@ def _skewness_kept(sweep: Sequence[Setting]) -> float:
     return abs(many / few) if few else 1.0
 
 
-def _at_the_same_moves(sweep: Sequence[Setting], found: Sequence[Sequence[Setting]]) -> Evidence:
+def _at_the_same_moves(sweep: Sequence[SettingRuns], found: Sequence[Sequence[SettingRuns]]) -> Evidence:
     """What the skewness comes to from the smallest M to the largest where nothing but M changes: a matter of counting.
 
     Each chain is audited at its own moves, whose skewness differs a little.
@@ -256,11 +256,11 @@ def _at_the_same_moves(sweep: Sequence[Setting], found: Sequence[Sequence[Settin
     return Evidence(label, sweep[0].estimate("audit_delta_skewness").scaled(_skewness_kept(sweep)))
 
 
-def _folds(sweep: Sequence[Setting]) -> float:
+def _folds(sweep: Sequence[SettingRuns]) -> float:
     return math.log(sweep[-1]["num_batches"] / sweep[0]["num_batches"])
 
 
-def _per_log(sweep: Sequence[Setting], column: str) -> Estimate:
+def _per_log(sweep: Sequence[SettingRuns], column: str) -> Estimate:
     """Change of a logarithm for each e-fold of M, from the smallest to the largest."""
     return sweep[-1].difference(sweep[0], column).scaled(1 / _folds(sweep))
 
@@ -302,7 +302,7 @@ def _variance_varies_more_than_its_estimate(study: StudyResults) -> Verdict:
     )
 
 
-def _briefly(setting: Setting, among: Sequence[Setting]) -> str:
+def _briefly(setting: SettingRuns, among: Sequence[SettingRuns]) -> str:
     """``linear with M=2``: the task, and what tells the setting from the others on it."""
     return " with ".join(filter(None, [task_name(setting), format_differing(setting, among)]))
 
@@ -361,11 +361,11 @@ def _correction_restores_balance(study: StudyResults) -> Verdict:
     )
 
 
-def _with(setting: Setting) -> str:
+def _with(setting: SettingRuns) -> str:
     return "with" if setting["method"] == "pbnn_corrected" else "without"
 
 
-def _residual(setting: Setting) -> Estimate:
+def _residual(setting: SettingRuns) -> Estimate:
     return setting.estimate("audit_balance_residual")
 
 
@@ -373,7 +373,7 @@ def _is_balanced(residual: Evidence, rule: Rule) -> Question:
     return lies_within(residual, -rule["balanced"], rule["balanced"])
 
 
-def _further_off(one: Setting, other: Setting) -> Estimate:
+def _further_off(one: SettingRuns, other: SettingRuns) -> Estimate:
     """Paired difference of the residuals' absolute values."""
     ours, theirs = (
         {seed: None if value is None else abs(value) for seed, value in each.values("audit_balance_residual").items()}
@@ -382,7 +382,7 @@ def _further_off(one: Setting, other: Setting) -> Estimate:
     return one.behind(paired_difference(ours, theirs), other)
 
 
-def _where(setting: Setting) -> str:
+def _where(setting: SettingRuns) -> str:
     return f"{task_name(setting)}, {format_settings(setting)}"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from implementations.tasks import TASKS
 from records.display import format_given, format_number, format_range, format_value
-from records.setting import Setting
+from records.setting_runs import SettingRuns
 from records.study import StudyResults
 from reports.claims.calibration import CALIBRATION, PAPER_N, Network, network_of
 from reports.claims.rules import RULES, Rule
@@ -32,36 +32,36 @@ def networks(study: StudyResults) -> list[str]:
     return found
 
 
-def training_of(setting: Setting) -> str:
+def training_of(setting: SettingRuns) -> str:
     """``10,000 images, 60 epochs``"""
     training = TASKS["mnist"].training
     assert training is not None, "it has a network"
     return f"{setting['num_points']:,} images, {setting['num_epochs'] or training.num_epochs} epochs"
 
 
-def network_text(setting: Setting) -> str:
+def network_text(setting: SettingRuns) -> str:
     return f"{training_of(setting)}, prior sd {setting['prior_scale']:g}"
 
 
-def _is_trained_longer(setting: Setting) -> bool:
+def _is_trained_longer(setting: SettingRuns) -> bool:
     return setting["num_epochs"] is not None
 
 
-def _full_data(study: StudyResults, is_wanted: Callable[[Setting], bool]) -> list[Setting]:
+def _full_data(study: StudyResults, is_wanted: Callable[[SettingRuns], bool]) -> list[SettingRuns]:
     found = [full for full in (full_data_of(study, variant) for variant in networks(study)) if is_wanted(full)]
     if not found:
         raise NotAsked("The study has no such network")
     return found
 
 
-def _gap(full: Setting) -> Evidence:
+def _gap(full: SettingRuns) -> Evidence:
     return Evidence(f"confidence gap given all data, {network_text(full)}", full.estimate("confidence_gap"))
 
 
 def _judge_gaps(
     study: StudyResults,
     rule: Rule,
-    found: Sequence[Setting],
+    found: Sequence[SettingRuns],
     question: Callable[[Evidence, float], Question],
     conclusions: dict[str, str],
 ) -> Verdict:
@@ -101,7 +101,7 @@ def _well_trained_is_not(study: StudyResults) -> Verdict:
 
 @guarded
 def _prior_decides(study: StudyResults) -> Verdict:
-    by_training: dict[str, list[Setting]] = {}
+    by_training: dict[str, list[SettingRuns]] = {}
     lacking = []
     for variant in networks(study):
         network = network_of(study, variant)
@@ -160,7 +160,7 @@ def _premise(network: Network, rule: Rule) -> Part:
     return Part.of("where full data are overconfident", lies_above(_gap(network.full), rule["overconfident"]))
 
 
-def scaled_of(study: StudyResults, network: Network) -> Setting:
+def scaled_of(study: StudyResults, network: Network) -> SettingRuns:
     """Temperature scaling of the same network: one draw, to which no gate applies."""
     return settings(study, ended_well, variant=network.full["variant"], method="temperature")[0]
 

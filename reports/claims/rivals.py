@@ -7,7 +7,7 @@ from implementations.card import Exactness
 from metrics.seeds import Estimate
 from records.display import format_estimate, format_name, format_number
 from records.methods import facts_of
-from records.setting import Setting, one_backend
+from records.setting_runs import SettingRuns, one_backend
 from records.study import StudyResults
 from reports.claims.rules import RULES
 from reports.leaderboard import CRITERION, target_text, weight_of
@@ -17,18 +17,18 @@ from reports.types import IN_PART, NOT_REPRODUCED, REPRODUCED, Claim, Evidence, 
 from reports.verdicts import Part, guarded, judge_parts, verdict
 
 
-def _judged(study: StudyResults) -> list[Setting]:
+def _judged(study: StudyResults) -> list[SettingRuns]:
     """The settings whose chains have converged, with a reference to be compared with."""
     return [
         one for one in one_backend(study.all_settings) if one.converged and one.has("sd_ratio") and one.has(CRITERION)
     ]
 
 
-def target_of(setting: Setting) -> tuple[str, float]:
+def target_of(setting: SettingRuns) -> tuple[str, float]:
     return setting["variant"], weight_of(setting)
 
 
-def _name(setting: Setting) -> str:
+def _name(setting: SettingRuns) -> str:
     return f"{format_name(setting, 'preconditioner')} on {target_text(*target_of(setting))}"
 
 
@@ -66,9 +66,9 @@ class Contest(NamedTuple):
 
     target: tuple[str, float]
     #: The best chain on mini-batches within the bound; None where there is none.
-    ours: Setting | None
+    ours: SettingRuns | None
     #: The best on all data.
-    theirs: Setting
+    theirs: SettingRuns
 
     @property
     def name(self) -> str:
@@ -77,13 +77,13 @@ class Contest(NamedTuple):
 
 def contests(study: StudyResults) -> list[Contest]:
     """One per target, of chains: draws of the Gaussian at the mode take no evaluations and are none."""
-    boards: dict[tuple[str, float], list[Setting]] = {}
+    boards: dict[tuple[str, float], list[SettingRuns]] = {}
     for one in one_backend(study.all_settings):
         if one.ok and one.mean("evaluations_per_draw") != 0:
             boards.setdefault(target_of(one), []).append(one)
     found = []
     for target, settings in boards.items():
-        sides: dict[bool, list[Setting]] = {True: [], False: []}
+        sides: dict[bool, list[SettingRuns]] = {True: [], False: []}
         for one in settings:
             sides[facts_of(one["method"]).is_minibatch].append(one)
         ours, theirs = (_best(sides[side]) for side in (True, False))
@@ -92,12 +92,12 @@ def contests(study: StudyResults) -> list[Contest]:
     return found
 
 
-def _best(settings: list[Setting]) -> Setting | None:
+def _best(settings: list[SettingRuns]) -> SettingRuns | None:
     right = [one for one in settings if why_not(one) is None and one.has(CRITERION)]
     return max(right, key=lambda one: one.mean(CRITERION), default=None)
 
 
-def best_pairs(study: StudyResults) -> list[tuple[Setting, Setting]]:
+def best_pairs(study: StudyResults) -> list[tuple[SettingRuns, SettingRuns]]:
     """On each target with both: the best chain on mini-batches within the bias bound, and the best on all data."""
     return [(one.ours, one.theirs) for one in contests(study) if one.ours is not None]
 

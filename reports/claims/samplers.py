@@ -12,7 +12,7 @@ from records.display import (
     method_name,
     task_name,
 )
-from records.setting import Setting, sweeps
+from records.setting_runs import SettingRuns, sweeps
 from records.study import StudyResults
 from reports.claims.bias import is_right
 from reports.claims.cost import growth
@@ -73,7 +73,7 @@ def _langevin_mixes_better(study: StudyResults) -> Verdict:
 
 
 #: The settings of one proposal, ascending in the step.
-Grid = list[Setting]
+Grid = list[SettingRuns]
 
 
 def _langevin_and_walk(study: StudyResults, steps: int) -> list[tuple[Grid, Grid]]:
@@ -98,19 +98,19 @@ def _within_budget(grid: Grid, rule: Rule) -> Grid:
     return [one for one in grid if abs(one.mean("audit_balance_residual")) <= rule["budget"]]
 
 
-def _best(grid: Grid, rule: Rule) -> Setting:
+def _best(grid: Grid, rule: Rule) -> SettingRuns:
     """The best-mixing of those whose bias is within the budget."""
     return max(_within_budget(grid, rule), key=lambda one: (one.mean("ess_per_step"), one["label"]))
 
 
-def _chosen(best: Setting, grid: Grid) -> str:
+def _chosen(best: SettingRuns, grid: Grid) -> str:
     """``MALA η=0.03, of 5``: at which step it mixes best, and whether that is the smallest or the largest tried."""
     place = {grid[0]: ", the smallest", grid[-1]: ", the largest"}.get(best, "")
     step = format_setting(best, "step_size")
     return f"{method_name(best['method'])} {step} of {len(grid)} steps{place}"
 
 
-def _against(one: Setting, other: Setting) -> str:
+def _against(one: SettingRuns, other: SettingRuns) -> str:
     return f"{task_name(one)}, {format_name(one)} over {format_name(other)}"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from records.display import format_estimate, format_name, format_range, method_name, task_name
-from records.setting import Row, Setting
+from records.setting_runs import Row, SettingRuns
 from records.study import StudyResults
 from reports.claims.cost import growth
 from reports.claims.rules import RULES
@@ -23,8 +23,8 @@ SYNTHETIC = "logistic"
 
 
 def widest(
-    study: StudyResults, method: str, evidence: Callable[[Setting], Sequence[Row]] = have_converged
-) -> list[Setting]:
+    study: StudyResults, method: str, evidence: Callable[[SettingRuns], Sequence[Row]] = have_converged
+) -> list[SettingRuns]:
     """The setting of a method that ran at most N, at each of them, ascending."""
     found = by_size(settings(study, evidence, task=SYNTHETIC, method=method))
     if not found:
@@ -55,7 +55,7 @@ def _draws_do_not_grow(study: StudyResults) -> Verdict:
     )
 
 
-def _grown(sweep: Sequence[Setting]) -> str:
+def _grown(sweep: Sequence[SettingRuns]) -> str:
     smallest, largest = sweep[0]["num_points"], sweep[-1]["num_points"]
     name = format_name(sweep[0], "preconditioner")
     return f"evaluations of an effective draw at N = {largest:,} over those at {smallest:,}, {name}"
@@ -90,7 +90,7 @@ def _steps_do_not_grow(study: StudyResults) -> Verdict:
     )
 
 
-def _exactness(setting: Setting) -> list[Question]:
+def _exactness(setting: SettingRuns) -> list[Question]:
     rule, name = RULES[23], f"{format_name(setting, 'preconditioner')} on {task_name(setting)}"
     width = Evidence(f"sd ratio to the gold standard, {name}", setting.estimate("sd_ratio"))
     place = Evidence(f"error of the mean, {name}", setting.estimate("mean_error"), "RMS sd")
@@ -100,14 +100,14 @@ def _exactness(setting: Setting) -> list[Question]:
     ]
 
 
-def is_right(setting: Setting) -> bool:
+def is_right(setting: SettingRuns) -> bool:
     """By its means over seeds."""
     rule = RULES[24]
     is_wide_enough = abs(setting.mean("sd_ratio") - 1) <= rule["exact_width"]
     return is_wide_enough and setting.mean("mean_error") <= rule["exact_place"]
 
 
-def fastest(candidates: Sequence[Setting]) -> Setting:
+def fastest(candidates: Sequence[SettingRuns]) -> SettingRuns:
     return min(candidates, key=lambda one: (one.mean("seconds_to_400"), one["label"]))
 
 

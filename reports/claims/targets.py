@@ -18,7 +18,7 @@ from records.display import (
     format_settings,
     task_name,
 )
-from records.setting import Setting, sweeps
+from records.setting_runs import SettingRuns, sweeps
 from records.study import StudyResults
 from reports.claims.bias import is_right
 from reports.claims.rules import RULES, Rule
@@ -33,7 +33,7 @@ ALL_BUT_THE_STEP = ("batch_size", "num_batches", "target_weight", "variance", "p
 COMPARED = (5, 200)
 
 
-def _change(sweep: Sequence[Setting]) -> Evidence:
+def _change(sweep: Sequence[SettingRuns]) -> Evidence:
     """What the sd ratio changes by from the smallest step to the largest."""
     small, large = sweep[0], sweep[-1]
     label = (
@@ -43,7 +43,7 @@ def _change(sweep: Sequence[Setting]) -> Evidence:
     return Evidence(label, large.difference(small, "sd_ratio"))
 
 
-def _stays(sweep: Sequence[Setting], margin: float) -> Question:
+def _stays(sweep: Sequence[SettingRuns], margin: float) -> Question:
     return lies_within(_change(sweep), -margin, margin)
 
 
@@ -60,7 +60,7 @@ def _only_sgld_depends_on_the_step(study: StudyResults) -> Verdict:
     known = sweeps(_known_variance(study, 5), "step_size", ALL_BUT_THE_STEP)
     moves = [negated(_stays(sweep, rule["width"])) for sweep in gradient]
 
-    def alone(name: str, found: Sequence[Sequence[Setting]], margin: float) -> Part:
+    def alone(name: str, found: Sequence[Sequence[SettingRuns]], margin: float) -> Part:
         """SGLD moves in one sweep at least, and PBNN in none."""
         stays = [_stays(sweep, margin) for sweep in found]
 
@@ -109,7 +109,7 @@ def _only_sgld_depends_on_the_step(study: StudyResults) -> Verdict:
     )
 
 
-def _swept(setting: Setting) -> str:
+def _swept(setting: SettingRuns) -> str:
     """``SGLD without a preconditioner``: who, without what the sweep is over."""
     plain = setting["preconditioner"] == "none"
     text = format_name(setting, "step_size", "batch_size", "preconditioner")
@@ -122,7 +122,7 @@ def _what_failed(moves: Sequence[Question]) -> str:
     return "SGLD's answer does not move with the step"
 
 
-def _known_variance(study: StudyResults, batch_size: int) -> list[Setting]:
+def _known_variance(study: StudyResults, batch_size: int) -> list[SettingRuns]:
     """PBNN with the variance known; none where the study lacks it."""
     wanted: dict[str, Any] = {"variant": "regression", "batch_size": batch_size, "weight": "batch"}
     try:
@@ -169,7 +169,7 @@ def _tempering_differs(study: StudyResults) -> Verdict:
     )
 
 
-def _penalised(study: StudyResults, variant: str | None, batch_size: int) -> list[Setting]:
+def _penalised(study: StudyResults, variant: str | None, batch_size: int) -> list[SettingRuns]:
     """PBNN at w = n on a variant; none where the study lacks it."""
     wanted: dict[str, Any] = {"variant": variant, "method": "pbnn", "batch_size": batch_size, "weight": "batch"}
     try:
@@ -183,7 +183,7 @@ def _fresh_variant(study: StudyResults) -> str | None:
     return next((one for one in study.variants if one.startswith("regression-fresh")), None)
 
 
-def _least_noisy(found: Sequence[Setting]) -> list[Setting]:
+def _least_noisy(found: Sequence[SettingRuns]) -> list[SettingRuns]:
     """The one nearest to its theory: the variance known if there is such a run, then least σ²."""
     usual = [one for one in found if one["variance"] != "literal"]
     known = [one for one in usual if one["variance"] == "oracle"]
@@ -207,7 +207,7 @@ def _differs(name: str, found: Sequence[Apart], rule: Rule) -> Part:
     return Part(name, tuple(questions), any_holds)
 
 
-def _and_is_right(differs: Part, found: Sequence[Setting], rule: Rule) -> Part:
+def _and_is_right(differs: Part, found: Sequence[SettingRuns], rule: Rule) -> Part:
     """The same part, which holds only if PBNN samples its own target besides: that of the expected loss."""
     own = [question for one in found for question in is_right(one, _with_fresh_points(one), rule)]
 
@@ -217,7 +217,7 @@ def _and_is_right(differs: Part, found: Sequence[Setting], rule: Rule) -> Part:
     return Part(differs.name, (*own, *differs.questions), both)
 
 
-def _evidence(setting: Setting, width: Estimate, place: Estimate, where: str) -> Apart:
+def _evidence(setting: SettingRuns, width: Estimate, place: Estimate, where: str) -> Apart:
     name = f"{where}, {_named(setting)}"
     return (
         Evidence(f"sd of PBNN over that of the tempered posterior, {name}", width),
@@ -225,16 +225,16 @@ def _evidence(setting: Setting, width: Estimate, place: Estimate, where: str) ->
     )
 
 
-def _with_fresh_points(setting: Setting) -> str:
+def _with_fresh_points(setting: SettingRuns) -> str:
     return f"PBNN against the posterior of the expected loss, with fresh points, {_named(setting)}"
 
 
-def _from_target(setting: Setting) -> Apart:
+def _from_target(setting: SettingRuns) -> Apart:
     """On a data set the tempered posterior is the run's own reference."""
     return _evidence(setting, setting.estimate("sd_ratio"), setting.bias(), "within a data set")
 
 
-def _from_tempered(study: StudyResults, setting: Setting) -> Apart:
+def _from_tempered(study: StudyResults, setting: SettingRuns) -> Apart:
     """Predictions of chains on fresh points against the exact tempered posterior of the seed's own data."""
     widths: dict[int, float | None] = {row["seed"]: None for row in setting.rows}
     squares: dict[int, float | None] = dict(widths)
@@ -272,7 +272,7 @@ def _other_distances(study: StudyResults) -> list[Evidence]:
     ]
 
 
-def _distances(found: Sequence[tuple[Setting, Evidence, Evidence]], where: str) -> str:
+def _distances(found: Sequence[tuple[SettingRuns, Evidence, Evidence]], where: str) -> str:
     """``0.064 sd (n=5) and 0.44 sd (n=200) with fresh points, sd 1.01 to 1.02 of it``"""
     places = " and ".join(
         f"{format_number(place.value.mean, 2)} sd ({format_setting(one, 'batch_size')})" for one, _, place in found
@@ -280,7 +280,7 @@ def _distances(found: Sequence[tuple[Setting, Evidence, Evidence]], where: str) 
     return f"{places} {where}, sd ratio {format_range(width.value.mean or 0.0 for _, width, _ in found)}"
 
 
-def _named(setting: Setting) -> str:
+def _named(setting: SettingRuns) -> str:
     """``n=5, M=5, η=0.034, σ² = 0.6``"""
     return f"{format_settings(setting)}, σ² = {format_number(setting.mean('mean_variance'), 2)}"
 
@@ -298,7 +298,7 @@ def _limits(study: StudyResults) -> list[Evidence]:
     ]
 
 
-def _at_no_noise(sweep: Sequence[Setting]) -> Estimate:
+def _at_no_noise(sweep: Sequence[SettingRuns]) -> Estimate:
     """Intercept, seed by seed, of the line through the sd ratios, weighted by their Monte Carlo errors.
 
     They stand over σ⁴ / (ν + 2), ν = M - 1: to leading order the penalty of an estimated variance lacks a quarter of it
@@ -322,7 +322,7 @@ def _at_no_noise(sweep: Sequence[Setting]) -> Estimate:
     return widened(mean_over_seeds(intercepts), errors)
 
 
-def _paper_step(study: StudyResults) -> list[Setting]:
+def _paper_step(study: StudyResults) -> list[SettingRuns]:
     """PBNN at the step that the paper names for Fig. 4d, converged or not; none where the study lacks it."""
     wanted: dict[str, Any] = {
         "variant": "regression",

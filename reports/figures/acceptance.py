@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from records.display import SYMBOLS, format_number, format_setting
 from records.methods import facts_of
-from records.setting import Setting, one_backend, sweeps
+from records.setting_runs import SettingRuns, one_backend, sweeps
 from records.study import StudyResults
 from reports.figures.captions import listed, runs_of, trend, unconverged_lines
 from reports.figures.marks import LINE, draw_sweeps, family_text, few, hollow_handles, legend, name_lines, panels
@@ -47,14 +47,14 @@ def draw_acceptance(results: StudyResults) -> Drawing:
     return Drawing(figure, caption, runs_of(used), _message(shown), (*numbers, *unconverged_lines(used)))
 
 
-def _telling(axis: str, families: Sequence[list[Setting]]) -> Sequence[list[Setting]]:
+def _telling(axis: str, families: Sequence[list[SettingRuns]]) -> Sequence[list[SettingRuns]]:
     """Those of penalised chains, and among several n those of one target; whatever there is where there are none."""
     penalised = [one for one in families if facts_of(one[0]["method"]).acceptance.startswith("penalty")]
     fixed = [one for one in penalised if axis != "batch_size" or one[0]["weight"] != "batch"]
     return fixed or penalised or families
 
 
-def _message(shown: Mapping[str, Sequence[Sequence[Setting]]]) -> str:
+def _message(shown: Mapping[str, Sequence[Sequence[SettingRuns]]]) -> str:
     """Where all families of penalised chains go the same way."""
     penalised = {
         axis: [one for one in families if facts_of(one[0]["method"]).acceptance.startswith("penalty")]
@@ -65,7 +65,7 @@ def _message(shown: Mapping[str, Sequence[Sequence[Setting]]]) -> str:
     return f"With the penalty, acceptance {listed(parts)}" if parts else ""
 
 
-def _ends(family: Sequence[Setting], axis: str) -> str:
+def _ends(family: Sequence[SettingRuns], axis: str) -> str:
     """``linear: PBNN M=2: 0.49 at n=2 to 0.66 at n=10``"""
     ends = (family[0], family[-1])
     texts = (f"{format_number(one.mean('acceptance_rate'), 2)} at {format_setting(one, axis)}" for one in ends)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from implementations.backends import BACKENDS
 from records.display import format_estimate, format_name, format_number, task_name
-from records.setting import Setting
+from records.setting_runs import SettingRuns
 from records.study import StudyResults
 from reports.figures.captions import runs_of, unconverged_lines
 from reports.figures.marks import SMALL, blank, handle, hollow_handles, legend, wrapped
@@ -23,7 +23,7 @@ LOOKS = {
     "torch-gpu": ("#8c510a", "P"),
 }
 #: A setting by its backends.
-Backends = dict[str, Setting]
+Backends = dict[str, SettingRuns]
 
 
 def draw_backends(results: StudyResults) -> Drawing:

@@ -12,7 +12,7 @@ from implementations.tasks.references.closed_form import gaussian_posterior
 from metrics.calibration import confidence_gap, coverage_reliability
 from records.display import format_name, format_setting, format_value, method_name, task_name
 from records.methods import facts_of, in_order
-from records.setting import Setting, full_data, nearest, of_usual_size
+from records.setting_runs import SettingRuns, full_data, nearest, of_usual_size
 from records.study import StudyResults
 from reports import calibrate
 from reports.figures.captions import runs_of, trend, unconverged_lines
@@ -29,7 +29,7 @@ DODGE = 0.006
 #: What is drawn.
 COLUMN = "confidence_gap"
 #: One setting per weight, by method.
-Families = dict[str, list[Setting]]
+Families = dict[str, list[SettingRuns]]
 
 
 def draw_calibration(results: StudyResults) -> Drawing:
@@ -96,7 +96,7 @@ def _families(results: StudyResults, variant: str) -> Families:
     return families
 
 
-def _place(shift: float, setting: Setting) -> float:
+def _place(shift: float, setting: SettingRuns) -> float:
     return shift * float(setting["target_weight"])
 
 
@@ -134,7 +134,7 @@ def _exact_gap(problem: Problem, weight: float) -> float:
     return confidence_gap(coverage_reliability(pit))
 
 
-def _chosen(results: StudyResults, variant: str) -> Setting | None:
+def _chosen(results: StudyResults, variant: str) -> SettingRuns | None:
     """The setting of pbnn that the validation points choose, where they have a choice."""
     try:
         choice = calibrate.choose(calibrate.batch_settings(results, variant, "pbnn"))
@@ -143,7 +143,7 @@ def _chosen(results: StudyResults, variant: str) -> Setting | None:
     return choice.best if len(choice.candidates) > 1 else None
 
 
-def _sentence(variant: str, families: Families, best: Setting | None) -> str:
+def _sentence(variant: str, families: Families, best: SettingRuns | None) -> str:
     full = full_data([setting for family in families.values() for setting in family])
     parts = [] if full is None else [f"{format_name(full)} has a gap of {format_value(full, 'confidence_gap')}"]
     sizes = [

@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 
 from records.display import method_name, task_name
 from records.methods import in_order
-from records.setting import MAX_R_HAT, MIN_ESS
+from records.setting_runs import MAX_R_HAT, MIN_ESS
 from records.study import StudyResults
 from reports.figures.marks import SMALL, blank, legend, panels, whole_decades, wrapped
 from reports.style import is_narrow, look_of

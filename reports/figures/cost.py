@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from records.display import format_name, format_number, method_name, task_name
 from records.methods import facts_of, in_order
-from records.setting import Setting, of_usual_size, one_backend
+from records.setting_runs import SettingRuns, of_usual_size, one_backend
 from records.study import StudyResults
 from reports.figures.captions import listed, runs_of, unconverged_lines
 from reports.figures.marks import LINE_STYLES, SMALL, handle, hollow_handles, legend, panels, whole_decades
@@ -41,7 +41,7 @@ ERRORS = 2.0
 class Offer:
     """A setting, what an effective draw of it costs, and between what ends its error lies."""
 
-    setting: Setting
+    setting: SettingRuns
     price: float
     #: Interval of the error of its predictive band, in sd of the reference.
     low: float
@@ -73,7 +73,7 @@ def draw_bias_against_seconds(results: StudyResults) -> Drawing:
     return _draw_bias(results, "seconds_per_draw", "seconds of sampling")
 
 
-def offers_of(settings: Sequence[Setting], price: str) -> dict[str, list[Offer]]:
+def offers_of(settings: Sequence[SettingRuns], price: str) -> dict[str, list[Offer]]:
     """Those of the settings that have a price and a reference, by variant."""
     offers: dict[str, list[Offer]] = {}
     for setting in one_backend(settings):
@@ -84,7 +84,7 @@ def offers_of(settings: Sequence[Setting], price: str) -> dict[str, list[Offer]]
     return offers
 
 
-def error_of(setting: Setting) -> tuple[float, float]:
+def error_of(setting: SettingRuns) -> tuple[float, float]:
     """Interval of the largest of three errors, in sd of the reference: their RMS, or each prediction's own.
 
     That of the mean, its Monte Carlo part taken off; that of the width, as a chain can have the right mean and a band
@@ -104,7 +104,7 @@ def error_of(setting: Setting) -> tuple[float, float]:
     return max(low or 0.0 for low, _ in ends), max(FLOOR, *(high or 0.0 for _, high in ends))
 
 
-def _of_one_seed(setting: Setting, column: str, right: float) -> tuple[float, float]:
+def _of_one_seed(setting: SettingRuns, column: str, right: float) -> tuple[float, float]:
     errors = [row[f"{column}_mc"] or 0.0 for row in setting.evidence]
     value, spread = setting.mean(column), ERRORS * max(errors)
     return _from(value - spread, value + spread, right)
@@ -305,7 +305,7 @@ def frontier(offers: Sequence[Offer]) -> list[Offer]:
 
 def draw_step_cost(results: StudyResults) -> Drawing:
     """The time of a step against the number of training points, a line for each method and backend."""
-    families: dict[tuple[str, ...], list[Setting]] = {}
+    families: dict[tuple[str, ...], list[SettingRuns]] = {}
     for setting in results.ran():
         # The same task and setting, whatever N; points drawn afresh are another task's.
         key = ("task", "stochastic", "prior", "prior_scale", "fresh_points", "label", "backend")
@@ -314,7 +314,7 @@ def draw_step_cost(results: StudyResults) -> Drawing:
     if not grown:
         raise NothingToShow("no setting was run at two numbers of training points; the study 'scaling' does that")
     # What a step reads does not depend on the weight of its target: one line per method and backend will do.
-    shown: dict[tuple[str, str], list[Setting]] = {}
+    shown: dict[tuple[str, str], list[SettingRuns]] = {}
     for family in sorted(grown, key=len, reverse=True):
         shown.setdefault((family[0]["method"], family[0]["backend"]), family)
     figure, (axes,) = panels(1, height=4.4, share=1.0)
@@ -357,7 +357,7 @@ def draw_step_cost(results: StudyResults) -> Drawing:
     return Drawing(figure, caption, runs_of(used), title, tuple(numbers))
 
 
-def _draw_slope(axes: Axes, settings: Sequence[Setting]) -> None:
+def _draw_slope(axes: Axes, settings: Sequence[SettingRuns]) -> None:
     """A line of slope 1 through the costliest step."""
     costliest = max(settings, key=lambda setting: setting.mean("step_microseconds"))
     time, size = costliest.mean("step_microseconds"), int(costliest["num_points"])

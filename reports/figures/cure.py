@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 
 from records.display import format_given, format_value
-from records.setting import Setting
+from records.setting_runs import SettingRuns
 from records.study import StudyResults
 from reports.claims.calibration import Network, network_of
 from reports.claims.overconfidence import network_text, networks, training_of
@@ -86,7 +86,7 @@ def _draw_panel(axes: Axes, family: Sequence[Network], column: str, looks: Mappi
         axes.axhline(RULES[51]["overconfident"], color=EXACT, linestyle=":", linewidth=1.2)
 
 
-def _weight(setting: Setting) -> float:
+def _weight(setting: SettingRuns) -> float:
     return float(setting["target_weight"])
 
 

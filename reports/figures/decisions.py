@@ -17,7 +17,7 @@ from records.display import (
     task_name,
 )
 from records.methods import facts_of, in_order
-from records.setting import Setting, of_usual_size, one_backend, sweeps
+from records.setting_runs import SettingRuns, of_usual_size, one_backend, sweeps
 from records.study import StudyResults
 from reports.figures.captions import runs_of, unconverged_lines
 from reports.figures.marks import (
@@ -43,7 +43,7 @@ OWN_RULE = ("poisson", "pseudo-marginal")
 BAR_HEIGHT = 0.3
 
 
-def _audited(results: StudyResults) -> list[Setting]:
+def _audited(results: StudyResults) -> list[SettingRuns]:
     """Settings whose decisions are noisy; those of a full-data chain are exact."""
     return [
         setting
@@ -58,7 +58,7 @@ def draw_decisions(results: StudyResults) -> Drawing:
     if not settings:
         raise NothingToShow("no run of a mini-batch method has audited decisions")
     ranked = sorted(settings, key=lambda one: -one.mean("audit_wrong_accepts"))
-    by_variant: dict[str, dict[str, Setting]] = {setting["variant"]: {} for setting in settings}
+    by_variant: dict[str, dict[str, SettingRuns]] = {setting["variant"]: {} for setting in settings}
     for setting in ranked:
         by_variant[setting["variant"]].setdefault(setting["method"], setting)
     sizes = [len(part) + 1.5 for part in by_variant.values()]
@@ -104,7 +104,7 @@ def draw_decisions(results: StudyResults) -> Drawing:
     return Drawing(figure, caption, runs_of(settings), _message(penalised, naive), numbers)
 
 
-def _message(penalised: Sequence[Setting], naive: Sequence[Setting]) -> str:
+def _message(penalised: Sequence[SettingRuns], naive: Sequence[SettingRuns]) -> str:
     """The largest shares of wrong accepts, where the penalty lowers them or there is nothing to compare it with."""
     worst = [max(one.mean("audit_wrong_accepts") for one in part) for part in (penalised, naive) if part]
     if not penalised or (naive and worst[0] >= worst[1]):
@@ -113,11 +113,11 @@ def _message(penalised: Sequence[Setting], naive: Sequence[Setting]) -> str:
     return f"Wrong accepts: at most {100 * worst[0]:.0f} % of steps with the penalty{without}"
 
 
-def _label(setting: Setting) -> str:
+def _label(setting: SettingRuns) -> str:
     return wrapped(format_name(setting, "preconditioner"), 36, 19)
 
 
-def _draw_wrong(axes: Axes, settings: Sequence[Setting]) -> None:
+def _draw_wrong(axes: Axes, settings: Sequence[SettingRuns]) -> None:
     for place, setting in enumerate(settings):
         for column, sign, alpha in (("audit_wrong_accepts", 1, 0.9), ("audit_wrong_rejects", -1, 0.45)):
             value = setting.estimate(column)
@@ -142,7 +142,7 @@ def _draw_wrong(axes: Axes, settings: Sequence[Setting]) -> None:
     axes.grid(visible=False, axis="y")
 
 
-def _extremes(what: str, settings: Sequence[Setting]) -> tuple[str, ...]:
+def _extremes(what: str, settings: Sequence[SettingRuns]) -> tuple[str, ...]:
     """The least and the largest share of wrong accepts."""
     if not settings:
         return ()
@@ -194,7 +194,7 @@ def draw_noise(results: StudyResults) -> Drawing:
     return Drawing(figure, caption, runs_of(used), _noise_message(every), numbers)
 
 
-def _noise_message(families: Sequence[Sequence[Setting]]) -> str:
+def _noise_message(families: Sequence[Sequence[SettingRuns]]) -> str:
     """What the fewest mini-batches make of the variance, where they understate it in every family."""
     estimated = [family[0] for family in families if family[0]["variance"] != "oracle"]
     ratios = [one.mean("audit_variance_ratio_median") for one in estimated]
@@ -207,7 +207,7 @@ def _noise_message(families: Sequence[Sequence[Setting]]) -> str:
     )
 
 
-def _draw_spread(axes: Axes, families: Sequence[Sequence[Setting]]) -> None:
+def _draw_spread(axes: Axes, families: Sequence[Sequence[SettingRuns]]) -> None:
     """The 5 % and 95 % quantiles of the ratio of the variances, means over seeds."""
     for number, family in enumerate(families):
         for setting in family:

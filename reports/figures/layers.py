@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from metrics.seeds import Estimate
 from records.display import format_estimate, format_name, format_number, format_value, method_name
-from records.setting import Setting
+from records.setting_runs import SettingRuns
 from records.study import StudyResults
 from reports.claims.rules import RULES
 from reports.evidence import settings
@@ -65,7 +65,7 @@ def _side_by_side(figure: Figure) -> Sequence[Axes]:
     return pair
 
 
-def _draw(axes: Axes, row: int, setting: Setting, value: Estimate, is_converged: bool) -> None:
+def _draw(axes: Axes, row: int, setting: SettingRuns, value: Estimate, is_converged: bool) -> None:
     if value.mean is None:
         return
     colour, marker = look_of(setting["method"])
@@ -79,7 +79,7 @@ def _draw(axes: Axes, row: int, setting: Setting, value: Estimate, is_converged:
     )
 
 
-def _message(shown: Sequence[Setting]) -> str:
+def _message(shown: Sequence[SettingRuns]) -> str:
     """The width of the penalty method's band and the widest beside it, where the first is within its margin."""
     ours = next(one for one in shown if one["method"] == "pbnn")
     if abs(ours.mean("sd_ratio") - 1) > RULES[20]["width"]:
@@ -92,5 +92,5 @@ def _message(shown: Sequence[Setting]) -> str:
     return f"{text}, {method_name(farthest['method'])}'s up to {format_number(farthest.mean('sd_ratio'))} times"
 
 
-def _excess(setting: Setting) -> float:
+def _excess(setting: SettingRuns) -> float:
     return setting.mean("sd_ratio") - 1

@@ -15,7 +15,7 @@ from matplotlib.typing import LineStyleType
 
 from metrics.seeds import Estimate
 from records.display import format_given, format_name, format_setting, format_value, task_name
-from records.setting import Setting
+from records.setting_runs import SettingRuns
 from reports.style import EXACT, LABELS, is_narrow, look_of, on_white, page_width
 
 #: One for each of the tasks, or other things that are no methods, of a figure.
@@ -86,8 +86,8 @@ def draw_mark(axes: Axes, x: float, value: Estimate, is_converged: bool, colour:
 
 def draw_series(
     axes: Axes,
-    family: Sequence[Setting],
-    x: Callable[[Setting], float],
+    family: Sequence[SettingRuns],
+    x: Callable[[SettingRuns], float],
     column: str,
     colour: str,
     marker: str = "o",
@@ -104,7 +104,7 @@ def draw_series(
         axes.plot(*zip(*through, strict=True), color=colour, linestyle=linestyle, linewidth=1.4, alpha=0.8, zorder=2)
 
 
-def draw_sweeps(axes: Axes, families: Sequence[Sequence[Setting]], axis: str, column: str) -> list[Line2D]:
+def draw_sweeps(axes: Axes, families: Sequence[Sequence[SettingRuns]], axis: str, column: str) -> list[Line2D]:
     """One line per family of ``sweeps``, of one method in different strokes; returns a legend's entry for each."""
     looks: list[tuple[str, str]] = []
     handles = []
@@ -120,7 +120,7 @@ def draw_sweeps(axes: Axes, families: Sequence[Sequence[Setting]], axis: str, co
     return handles
 
 
-def few(families: Sequence[list[Setting]], most: int = MAX_LINES) -> list[list[Setting]]:
+def few(families: Sequence[list[SettingRuns]], most: int = MAX_LINES) -> list[list[SettingRuns]]:
     """No more than a panel can show: other tasks and methods before a second line of one, longer lines first."""
     ranked: list[tuple[int, int, int]] = []
     seen: list[tuple[str, str]] = []
@@ -131,12 +131,12 @@ def few(families: Sequence[list[Setting]], most: int = MAX_LINES) -> list[list[S
     return [families[place] for place in sorted(place for *_, place in sorted(ranked)[:most])]
 
 
-def _num_converged(family: Sequence[Setting]) -> int:
+def _num_converged(family: Sequence[SettingRuns]) -> int:
     return sum(setting.is_converged for setting in family)
 
 
 def name_lines(
-    axes: Axes, families: Sequence[Sequence[Setting]], axis: str, column: str, handles: Sequence[Line2D]
+    axes: Axes, families: Sequence[Sequence[SettingRuns]], axis: str, column: str, handles: Sequence[Line2D]
 ) -> None:
     """The name of each family beside the end of its line; on a phone below the panel. Limits have to be set before."""
     if is_narrow():
@@ -191,12 +191,12 @@ def spread(wanted: Sequence[float], rooms: Sequence[float]) -> list[float]:
     return places
 
 
-def family_text(setting: Setting, axis: str) -> str:
+def family_text(setting: SettingRuns, axis: str) -> str:
     """``regression: PBNN n=5``: what the settings of a family share."""
     return f"{task_name(setting)}: {format_name(setting, axis, 'preconditioner')}"
 
 
-def sweep_text(family: Sequence[Setting], axis: str, column: str) -> str:
+def sweep_text(family: Sequence[SettingRuns], axis: str, column: str) -> str:
     """What a column is at both ends of a family."""
     first, last = (
         f"{format_value(setting, column)} at {format_setting(setting, axis)}" for setting in (family[0], family[-1])
@@ -212,7 +212,7 @@ def handle(
     return Line2D([], [], label=label, color=colour, marker=marker, linestyle=linestyle, markerfacecolor=face)
 
 
-def hollow_handles(settings: Sequence[Setting]) -> list[Line2D]:
+def hollow_handles(settings: Sequence[SettingRuns]) -> list[Line2D]:
     """The entry that explains hollow marks, where there are any."""
     is_needed = any(not setting.is_converged for setting in settings)
     return [handle("not converged", EXACT, linestyle="", is_hollow=True)] if is_needed else []

@@ -13,7 +13,7 @@ from implementations.tasks.problem import Problem
 from records.display import format_given, format_name, format_number, format_settings, format_value, method_name
 from records.methods import facts_of
 from records.reference import Reference
-from records.setting import Setting, full_data, nearest
+from records.setting_runs import SettingRuns, full_data, nearest
 from records.study import StudyResults
 from reports.figures.captions import SAME_WIDTH, over_seeds, runs_of, unconverged_names
 from reports.figures.marks import SMALL, blank, handle, legend, say
@@ -46,14 +46,14 @@ class Bands:
     exact_sd: np.ndarray | None = None
 
 
-def common_seed(settings: Sequence[Setting]) -> int:
+def common_seed(settings: Sequence[SettingRuns]) -> int:
     """The lowest seed that all have converged at; without one that all have ended well at; without one the first's."""
     converged = set.intersection(*({row["seed"] for row in setting.evidence} for setting in settings))
     ended = set.intersection(*(setting.seeds for setting in settings))
     return min(converged or ended or {settings[0].evidence[0]["seed"]})
 
 
-def bands_of(results: StudyResults, setting: Setting, seed: int) -> Bands:
+def bands_of(results: StudyResults, setting: SettingRuns, seed: int) -> Bands:
     """The bands of a setting's run of a seed, at no more than CURVE_POINTS of the test inputs."""
     row = next(row for row in setting.ok if row["seed"] == seed)
     problem = results.problem(row)
@@ -82,7 +82,7 @@ def draw_linear(results: StudyResults) -> Drawing:
     settings = [setting for setting in results.ran(variant="linear") if setting["weight"] == "data"]
     naive = nearest((setting for setting in settings if setting["method"] == "naive"), batch_size=2)
     penalties = [setting for setting in settings if setting["method"] == "pbnn"]
-    columns: list[tuple[str, Setting | None]] = [
+    columns: list[tuple[str, SettingRuns | None]] = [
         ("variance known", nearest((one for one in penalties if one["variance"] == "oracle"), batch_size=2)),
         (
             "variance estimated",
@@ -135,7 +135,7 @@ def draw_linear(results: StudyResults) -> Drawing:
     return Drawing(figure, caption, runs_of(used), _linear_message(naive, columns), numbers)
 
 
-def _linear_message(naive: Setting | None, penalties: Sequence[tuple[str, Setting | None]]) -> str:
+def _linear_message(naive: SettingRuns | None, penalties: Sequence[tuple[str, SettingRuns | None]]) -> str:
     """How much too wide the band is without the penalty, and what is left of that with it: in every panel."""
     found = [(title, one) for title, one in penalties if one is not None]
     if naive is None or not found or naive.mean("sd_ratio") <= 1 + SAME_WIDTH:
@@ -145,7 +145,7 @@ def _linear_message(naive: Setting | None, penalties: Sequence[tuple[str, Settin
     return f"Figure 1: without the penalty the band is {without} times as wide as it should be, with it {left}"
 
 
-def _draw_linear_bands(data: Axes, residuals: Axes, shown: Sequence[tuple[Setting, Bands]]) -> None:
+def _draw_linear_bands(data: Axes, residuals: Axes, shown: Sequence[tuple[SettingRuns, Bands]]) -> None:
     # Above the bands, which would hide those of its points that lie in them.
     _draw_data(data, shown[0][1].problem, zorder=3)
     for place, (setting, bands) in enumerate(shown):
@@ -176,7 +176,7 @@ def _draw_linear_bands(data: Axes, residuals: Axes, shown: Sequence[tuple[Settin
 # Figures 2 and 4: four panels of bands, each over a strip with the sd
 
 #: Finds a panel's runs among those of the task ``regression``.
-Finder = Callable[[list[Setting]], Setting | None]
+Finder = Callable[[list[SettingRuns]], SettingRuns | None]
 
 
 def _method(method: str, batch_size: int, **preferred: float) -> Finder:
@@ -185,7 +185,7 @@ def _method(method: str, batch_size: int, **preferred: float) -> Finder:
     )
 
 
-def _naive(settings: list[Setting]) -> Setting | None:
+def _naive(settings: list[SettingRuns]) -> SettingRuns | None:
     """The paper's *usual delta* has N/n times the loss of a mini-batch: its target is the posterior of all data."""
     return _method("naive", 10)([setting for setting in settings if setting["weight"] == "data"])
 
@@ -193,7 +193,7 @@ def _naive(settings: list[Setting]) -> Setting | None:
 def _sgld(position: int) -> Finder:
     """The largest step (0) or the next (1) of SGLD, among runs without a preconditioner if there are any."""
 
-    def find(settings: list[Setting]) -> Setting | None:
+    def find(settings: list[SettingRuns]) -> SettingRuns | None:
         found = [one for one in settings if one["method"] == "sgld" and one["batch_size"] == 5]
         found = [one for one in found if one["preconditioner"] == "none"] or found
         steps = sorted({float(one["step_size"]) for one in found}, reverse=True)
@@ -294,7 +294,7 @@ def _listed(seeds: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(set(seeds))))
 
 
-def _draw_bands(axes: Axes, strip: Axes, setting: Setting, bands: Bands) -> None:
+def _draw_bands(axes: Axes, strip: Axes, setting: SettingRuns, bands: Bands) -> None:
     colour = facts_of(setting["method"]).colour
     _draw_data(axes, bands.problem)
     for number in (3, 2, 1):

@@ -11,7 +11,7 @@ from metrics.calibration import NUM_BINS
 from metrics.seeds import mean_over_seeds
 from records.display import format_name, format_value
 from records.methods import facts_of
-from records.setting import POSTERIOR, Setting, full_data, nearest
+from records.setting_runs import POSTERIOR, SettingRuns, full_data, nearest
 from records.study import StudyResults
 from reports.figures.captions import listed, runs_of, unconverged_names
 from reports.figures.marks import NAME_LETTERS, SMALL, blank, wrapped
@@ -62,7 +62,7 @@ def draw_reliability_diagrams(results: StudyResults) -> Drawing:
     return Drawing(figure, caption, runs_of(used), _message(pairs), (*numbers, *unconverged_names(used)))
 
 
-def _message(pairs: Mapping[str, Sequence[Setting]]) -> str:
+def _message(pairs: Mapping[str, Sequence[SettingRuns]]) -> str:
     """The confidence gap of full data and of PBNN, where both are there."""
     gaps = {task: [one.mean("confidence_gap") for one in pair] for task, pair in pairs.items() if len(pair) == 2}
     parts = [f"{_signed(full)} to {_signed(pbnn)} on {task}" for task, (full, pbnn) in gaps.items()]
@@ -75,14 +75,14 @@ def _signed(gap: float) -> str:
     return "0.000" if text.endswith("0.000") else text
 
 
-def _pair(results: StudyResults, task: str, **preferred: float) -> list[Setting]:
+def _pair(results: StudyResults, task: str, **preferred: float) -> list[SettingRuns]:
     """The posterior and PBNN with the target of its mini-batch, as far as they are there."""
     settings = results.ran(variant=task)
     pbnn = nearest((one for one in settings if one["method"] == "pbnn" and one["weight"] == "batch"), **preferred)
     return [setting for setting in (full_data(settings), pbnn) if setting is not None]
 
 
-def _calibration_text(setting: Setting) -> str:
+def _calibration_text(setting: SettingRuns) -> str:
     accuracy = f", accuracy {format_value(setting, 'accuracy')}" if setting.has("accuracy") else ""
     return (
         f"{format_name(setting, 'preconditioner')} has an ECE of {format_value(setting, 'ece')} and a confidence gap "
@@ -91,7 +91,7 @@ def _calibration_text(setting: Setting) -> str:
 
 
 def _draw_mean_reliability(
-    axes: Axes, counts: Axes | None, results: StudyResults, setting: Setting, likelihood: str
+    axes: Axes, counts: Axes | None, results: StudyResults, setting: SettingRuns, likelihood: str
 ) -> None:
     mean, low, high = mean_reliability([results.curves(row["run"]) for row in setting.evidence], likelihood)
     name = format_name(setting, "step_size", "preconditioner")

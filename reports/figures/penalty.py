@@ -6,7 +6,7 @@ from scipy.special import ndtr
 
 from records.display import format_name, format_number, task_name
 from records.methods import facts_of
-from records.setting import Setting, one_backend, sweeps
+from records.setting_runs import SettingRuns, one_backend, sweeps
 from records.study import StudyResults
 from reports.figures.captions import runs_of, unconverged_lines
 from reports.figures.marks import (
@@ -76,7 +76,7 @@ def draw_penalty(results: StudyResults) -> Drawing:
     )
 
 
-def _message(settings: list[Setting]) -> str:
+def _message(settings: list[SettingRuns]) -> str:
     """The widest band without a penalty, and with one, among what has converged."""
     worst = {
         method: max(found)
@@ -91,7 +91,7 @@ def _message(settings: list[Setting]) -> str:
     )
 
 
-def _draw_cost(axes: Axes, audited: list[Setting]) -> None:
+def _draw_cost(axes: Axes, audited: list[SettingRuns]) -> None:
     tasks = list(dict.fromkeys(one["task"] for one in audited))
     colour = facts_of("pbnn").colour
     for one in audited:

@@ -10,7 +10,7 @@ from implementations.kernels.acceptance import ACCEPTANCES
 from implementations.tuning.noise_budget import BIAS_BUDGET, MOST_NOISE, balance_residual, largest_estimated
 from records.display import format_name, format_number, format_value, task_name
 from records.methods import facts_of
-from records.setting import Setting, one_backend
+from records.setting_runs import SettingRuns, one_backend
 from records.study import StudyResults
 from reports.figures.captions import runs_of
 from reports.figures.marks import MARKERS, draw_mark, handle, legend, panels
@@ -91,7 +91,7 @@ def _limit(num_batches: int, rules: Iterable[str]) -> str:
     return f"M = {num_batches}: in theory r is within {BIAS_BUDGET:g} up to σ² = {' or '.join(limits)}."
 
 
-def _measured(setting: Setting) -> str:
+def _measured(setting: SettingRuns) -> str:
     share = setting["batch_size"] * setting["num_batches"] / setting["num_points"]
     is_ignored = share >= LARGE_SHARE and setting["variance"] == "batches"
     much = f"; n M is {share:.0%} of N, which the estimate ignores" if is_ignored else ""
@@ -101,7 +101,7 @@ def _measured(setting: Setting) -> str:
     )
 
 
-def _draw_error(axes: Axes, setting: Setting, colour: str) -> None:
+def _draw_error(axes: Axes, setting: SettingRuns, colour: str) -> None:
     """Two standard errors, which a single seed has too."""
     errors = [row["audit_balance_residual_mc"] for row in setting.evidence if row["audit_balance_residual_mc"]]
     if errors:

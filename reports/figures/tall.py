@@ -8,7 +8,7 @@ from matplotlib.typing import LineStyleType
 
 from records.display import method_name
 from records.methods import facts_of, in_order
-from records.setting import Setting, one_backend
+from records.setting_runs import SettingRuns, one_backend
 from records.study import StudyResults
 from reports.evidence import CONTROLLED, by_size
 from reports.figures.captions import runs_of
@@ -55,24 +55,24 @@ def draw_cost_of_a_draw(results: StudyResults) -> Drawing:
     return Drawing(figure, caption, runs_of(used), title)
 
 
-def _families(results: StudyResults) -> list[list[Setting]]:
+def _families(results: StudyResults) -> list[list[SettingRuns]]:
     """Settings at several N, ascending; of each method the one at most N."""
-    found: dict[str, list[list[Setting]]] = {}
+    found: dict[str, list[list[SettingRuns]]] = {}
     for family in by_size([one for one in one_backend(results.ran(weight="data")) if one.has("seconds_per_draw")]):
         found.setdefault(family[0]["method"], []).append(family)
     return [max(found[method], key=len) for method in in_order(found)]
 
 
-def _growth(family: Sequence[Setting]) -> float:
+def _growth(family: Sequence[SettingRuns]) -> float:
     return family[-1].mean("evaluations_per_draw") / family[0].mean("evaluations_per_draw")
 
 
-def _look(setting: Setting) -> tuple[str, str, LineStyleType]:
+def _look(setting: SettingRuns) -> tuple[str, str, LineStyleType]:
     """Broken lines are of full-data methods."""
     return *look_of(setting["method"]), "-" if facts_of(setting["method"]).is_minibatch else "--"
 
 
-def _largest_gap(families: Sequence[Sequence[Setting]]) -> str:
+def _largest_gap(families: Sequence[Sequence[SettingRuns]]) -> str:
     """How much more the cheapest full-data sampler takes than the cheapest mini-batch chain, where both ran last."""
     last: dict[bool, dict[int, float]] = {True: {}, False: {}}
     for family in families:
@@ -121,7 +121,7 @@ def _fastest(parts: Iterable[Sequence[Offer]]) -> str:
     return f"{method_name(method)} has the fastest right draws on {won} of {fastest.total()} posteriors of all data"
 
 
-def _ends(settings: Sequence[Setting]) -> set[str]:
+def _ends(settings: Sequence[SettingRuns]) -> set[str]:
     """Of a task at several N the variants with the smallest and the largest, and every other task's."""
     sizes: dict[str, dict[int, str]] = {}
     for one in settings:

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from metrics.fidelity import RESOLUTION
 from records.display import format_name, format_number, format_setting, format_settings, format_value, task_name
 from records.methods import facts_of
-from records.setting import Setting, nearest, one_backend, sweeps
+from records.setting_runs import SettingRuns, nearest, one_backend, sweeps
 from records.study import StudyResults
 from reports.figures.captions import SAME_WIDTH, over_seeds, runs_of, unconverged_lines
 from reports.figures.marks import draw_sweeps, handle, hollow_handles, legend, panels
@@ -79,11 +79,11 @@ def _look(entry: Line2D) -> tuple[object, ...]:
     return entry.get_color(), entry.get_marker(), entry.get_linestyle(), entry.get_markerfacecolor()
 
 
-def _quietest(settings: Sequence[Setting]) -> Setting:
+def _quietest(settings: Sequence[SettingRuns]) -> SettingRuns:
     return min(settings, key=lambda setting: setting.mean("mean_variance"))
 
 
-def _message(least: Setting) -> str:
+def _message(least: SettingRuns) -> str:
     if abs(least.mean("sd_ratio") - 1) > SAME_WIDTH:
         return ""
     return (
@@ -92,7 +92,7 @@ def _message(least: Setting) -> str:
     )
 
 
-def _tempered(settings: Iterable[Setting], like: Setting) -> Setting | None:
+def _tempered(settings: Iterable[SettingRuns], like: SettingRuns) -> SettingRuns | None:
     """The tempered chain of the same task and n."""
     return nearest(
         setting
@@ -103,7 +103,7 @@ def _tempered(settings: Iterable[Setting], like: Setting) -> Setting | None:
     )
 
 
-def _draw_level(axes: Axes, setting: Setting, column: str) -> None:
+def _draw_level(axes: Axes, setting: SettingRuns, column: str) -> None:
     value = setting.estimate(column)
     if value.mean is None:
         return
@@ -112,13 +112,13 @@ def _draw_level(axes: Axes, setting: Setting, column: str) -> None:
         axes.axhspan(value.low, value.high, color=facts_of("tempered").colour, alpha=0.15, linewidth=0, zorder=0)
 
 
-def _sentence(family: Sequence[Setting], axis: str) -> str:
+def _sentence(family: Sequence[SettingRuns], axis: str) -> str:
     steps = ", ".join(f"{format_value(setting, 'sd_ratio')} at {format_setting(setting, axis)}" for setting in family)
     name = f"{task_name(family[0])}, {format_settings(family[0], axis, 'preconditioner')}"
     return f"{name}: sd ratio {steps} ({over_seeds(family)})."
 
 
-def _least(settings: Sequence[Setting], levels: Sequence[Setting]) -> str:
+def _least(settings: Sequence[SettingRuns], levels: Sequence[SettingRuns]) -> str:
     """The least noisy setting, and whether its distance is more than chance."""
     least = _quietest(settings)
     rows = least.evidence
@@ -131,7 +131,7 @@ def _least(settings: Sequence[Setting], levels: Sequence[Setting]) -> str:
     )
 
 
-def _finite(setting: Setting) -> str:
+def _finite(setting: SettingRuns) -> str:
     """How much the paper's estimate, which knows nothing of a finite data set, overstates the variance."""
     share = float(setting["batch_size"] * setting["num_batches"] / setting["num_points"])
     if setting["variance"] != "batches" or share < 0.05:

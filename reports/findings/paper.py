@@ -13,7 +13,7 @@ from records.display import (
     format_rounded,
     method_name,
 )
-from records.setting import Setting, sweeps
+from records.setting_runs import SettingRuns, sweeps
 from records.study import StudyResults
 from reports.claims.calibration import network_of, trained_longer
 from reports.claims.cost import growth
@@ -27,18 +27,18 @@ RULE, OVERCONFIDENT = RULES[2], RULES[6]["overconfident"]
 PENALISED = ["pbnn", "pbnn_mala"]
 
 
-def _first(candidates: Iterable[Setting]) -> Setting:
+def _first(candidates: Iterable[SettingRuns]) -> SettingRuns:
     """The first in the order of their labels, so that the same study always gives the same sentence."""
     found = sorted(candidates, key=lambda one: one["label"])
     require(bool(found))
     return found[0]
 
 
-def _is_right(setting: Setting) -> bool:
+def _is_right(setting: SettingRuns) -> bool:
     return abs(setting.mean("sd_ratio") - 1) <= RULE["width"] and setting.mean("mean_error") <= RULE["place"]
 
 
-def _noise(setting: Setting) -> float:
+def _noise(setting: SettingRuns) -> float:
     return setting.mean("mean_variance")
 
 
@@ -121,7 +121,7 @@ def _calibration(study: StudyResults) -> Finding:
     )
 
 
-def _price(full: Setting, small: Setting) -> str:
+def _price(full: SettingRuns, small: SettingRuns) -> str:
     """What it does to the CRPS and the NLL; nothing is said of a score that was not measured."""
     words = []
     for column, name in (("crps", "CRPS"), ("nll", "NLL")):
@@ -222,7 +222,7 @@ def _noise_grows(study: StudyResults) -> Finding:
     )
 
 
-def _grows(sweep: Sequence[Setting]) -> str:
+def _grows(sweep: Sequence[SettingRuns]) -> str:
     sizes = f"from N = {sweep[0]['num_points']:,} to {sweep[-1]['num_points']:,}"
     return f"as N to the power of {format_estimate(growth(sweep, 'log_variance'))} on {sweep[0]['task']}, {sizes}"
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from records.display import format_estimate, format_rounded, method_name
 from records.methods import facts_of
-from records.setting import Setting, one_backend
+from records.setting_runs import SettingRuns, one_backend
 from records.study import StudyResults
 from reports.claims.rivals import best_pairs, lost_targets, target_of
 from reports.evidence import require
@@ -89,7 +89,7 @@ def _who_drops_out(study: StudyResults) -> Finding:
     )
 
 
-def _proxy_of(setting: Setting) -> str | None:
+def _proxy_of(setting: SettingRuns) -> str | None:
     """Its control variates, ``none`` among them; None of a method that has no such setting."""
     card = facts_of(setting["method"]).settings
     own = dict(word.split("=", 1) for word in setting["label"].split("+")[1:])
@@ -98,7 +98,7 @@ def _proxy_of(setting: Setting) -> str | None:
 
 def _control_variates_repair(study: StudyResults) -> Finding:
     """The same method with as many steps on the same target, with and without control variates."""
-    found: dict[tuple[str, tuple[str, float], int], dict[bool, Setting]] = {}
+    found: dict[tuple[str, tuple[str, float], int], dict[bool, SettingRuns]] = {}
     for one in one_backend(study.all_settings):
         if one.ok and (proxy := _proxy_of(one)) is not None:
             found.setdefault((one["method"], target_of(one), one["num_steps"]), {})[proxy != "none"] = one

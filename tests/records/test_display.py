@@ -20,7 +20,7 @@ from records.display import (
     format_number,
     task_name,
 )
-from records.setting import Setting
+from records.setting_runs import SettingRuns
 from tests.reports.studies import row, study_of
 
 
@@ -139,4 +139,4 @@ def test_settings_that_would_be_alike_are_distinguished_by_their_lengths():
 )
 def test_a_task_is_called_by_words(variant, text):
     assert task_name(variant) == text
-    assert task_name(Setting(({"variant": variant},))) == text
+    assert task_name(SettingRuns(({"variant": variant},))) == text

@@ -17,7 +17,7 @@ from scipy import stats
 
 from metrics.seeds import Estimate, mean_over_seeds
 from records.display import format_estimate
-from records.setting import MAX_R_HAT, MIN_ESS
+from records.setting_runs import MAX_R_HAT, MIN_ESS
 from records.study import StudyResults
 from records.summary import table_of
 from reports.claims import CLAIMS, as_json, bias, calibration, cost, noise, samplers, targets

@@ -19,7 +19,7 @@ from implementations.tasks.problem import Problem
 from records.display import format_settings
 from records.methods import facts_of
 from records.reference import reference
-from records.setting import full_data, nearest, sweeps
+from records.setting_runs import full_data, nearest, sweeps
 from records.study import StudyResults
 from records.summary import table_of
 from reports.figures import FIGURES

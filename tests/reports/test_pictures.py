@@ -17,7 +17,7 @@ from PIL import Image
 
 from implementations.methods import METHODS
 from records.methods import facts_of
-from records.setting import sweeps
+from records.setting_runs import sweeps
 from records.study import StudyResults
 from reports.benchmarks import KEPT, load
 from reports.contents import contents_of

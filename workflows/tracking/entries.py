@@ -14,7 +14,7 @@ from records.columns import COLUMNS
 from records.display import setting_names
 from records.layout import run_folder
 from records.methods import facts_of
-from records.setting import Row, Setting, settings_of
+from records.setting_runs import Row, SettingRuns, settings_of
 
 #: What a run was asked for, the columns that MLflow shows as parameters.
 PARAMETERS = (
@@ -131,7 +131,7 @@ def _data(row: Row) -> Data | None:
     )
 
 
-def _parent(key: str, name: str, setting: Setting) -> Entry:
+def _parent(key: str, name: str, setting: SettingRuns) -> Entry:
     """Means over the seeds of one setting, and their 95 % intervals where there is more than one seed."""
     metrics: dict[str, float] = {}
     for metric in METRICS:

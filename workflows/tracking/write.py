@@ -16,7 +16,7 @@ import numpy as np
 from implementations.finished import check_archive, check_draws, read_record
 from implementations.infrastructure.files import Damaged, read_npz
 from records.methods import facts_of
-from records.setting import Row
+from records.setting_runs import Row
 from workflows.locks import hold
 from workflows.tracking.drawing import Drawer, drawer_of
 from workflows.tracking.entries import Data, Entry, entries_of

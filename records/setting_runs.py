@@ -35,7 +35,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class SettingRuns:
     """The runs of one setting on one backend, by seed, whatever became of them."""
 
     rows: tuple[Row, ...]
@@ -116,21 +116,21 @@ class Setting:
         for flag in (True, False):
             rows = [row for row in self.ok if is_converged(row) == flag and row[column] is not None]
             if rows:
-                found.append((Setting(tuple(rows)).estimate(column), flag))
+                found.append((SettingRuns(tuple(rows)).estimate(column), flag))
         return found
 
-    def difference(self, baseline: "Setting", column: str) -> Estimate:
+    def difference(self, baseline: "SettingRuns", column: str) -> Estimate:
         """Paired difference over seeds, with its interval found in the same way as that of a mean."""
         ours, theirs = self.values(column), baseline.values(column)
         own, other = self._errors(column, ours), baseline._errors(column, theirs)
         errors = {seed: math.hypot(own[seed], other[seed]) for seed in own.keys() & other.keys()}
         return self.behind(widened(paired_difference(ours, theirs), errors), baseline)
 
-    def ratio(self, baseline: "Setting", column: str) -> Estimate:
+    def ratio(self, baseline: "SettingRuns", column: str) -> Estimate:
         """Geometric mean of the paired ratios of a positive quantity."""
         return self.behind(paired_ratio(self.values(column), baseline.values(column)), baseline)
 
-    def behind(self, value: Estimate, *others: "Setting") -> Estimate:
+    def behind(self, value: Estimate, *others: "SettingRuns") -> Estimate:
         """The estimate with the runs that it was made from: those of this setting and of others."""
         return replace(value, runs=tuple(row["run"] for one in (self, *others) for row in one.evidence))
 
@@ -204,35 +204,35 @@ def _derived(row: Row) -> Row:
     return {name: None if math.isnan(value) else value for name, value in numbers.items()}
 
 
-def settings_of(rows: Iterable[Row]) -> list[Setting]:
+def settings_of(rows: Iterable[Row]) -> list[SettingRuns]:
     """The settings in rows of ``plain_rows``, each on each of its backends, in the order of their first runs."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["variant"], row["label"], row["backend"]), []).append(row)
-    return [Setting(tuple(sorted(group, key=lambda row: row["seed"]))) for group in groups.values()]
+    return [SettingRuns(tuple(sorted(group, key=lambda row: row["seed"]))) for group in groups.values()]
 
 
 # Which setting stands where several could
 
 
-def one_backend(settings: Iterable[Setting]) -> list[Setting]:
+def one_backend(settings: Iterable[SettingRuns]) -> list[SettingRuns]:
     """Of each setting the backend with most converged seeds, then most that ended well, then the first of BACKENDS."""
-    best: dict[tuple[str, str], Setting] = {}
+    best: dict[tuple[str, str], SettingRuns] = {}
     for setting in settings:
         key = setting["variant"], setting["label"]
         best[key] = max(best.get(key, setting), setting, key=_backend_rank)
     return list(best.values())
 
 
-def _backend_rank(setting: Setting) -> tuple[int, int, int]:
+def _backend_rank(setting: SettingRuns) -> tuple[int, int, int]:
     backends = [*BACKENDS, setting["backend"]]
     return len(setting.converged), len(setting.ok), -backends.index(setting["backend"])
 
 
-def nearest(settings: Iterable[Setting], **preferred: float) -> Setting | None:
+def nearest(settings: Iterable[SettingRuns], **preferred: float) -> SettingRuns | None:
     """The setting nearest to the preferred values (by ratio), then to the method's defaults."""
 
-    def rank(setting: Setting) -> tuple[float, ...]:
+    def rank(setting: SettingRuns) -> tuple[float, ...]:
         distances = [
             math.inf if setting[name] is None else abs(math.log(setting[name] / wanted))
             for name, wanted in preferred.items()
@@ -242,14 +242,14 @@ def nearest(settings: Iterable[Setting], **preferred: float) -> Setting | None:
     return min(one_backend(settings), key=rank, default=None)
 
 
-def _departures(setting: Setting) -> int:
+def _departures(setting: SettingRuns) -> int:
     """How many settings are not the method's defaults."""
     defaults = {name: one for name, one in facts_of(setting["method"]).settings.items() if name in SETTINGS}
     departures = [setting[name] != one.default_for(setting["num_parameters"] or 1) for name, one in defaults.items()]
     return sum(departures) + len(own_departures(setting))
 
 
-def own_departures(setting: Setting) -> list[str]:
+def own_departures(setting: SettingRuns) -> list[str]:
     """Of its method's own settings, ``friction=0.2``, those that are not the defaults."""
     defaults = facts_of(setting["method"]).settings
     pairs = [pair.split("=", 1) for pair in (setting["own_settings"] or "").split(", ") if pair]
@@ -258,7 +258,7 @@ def own_departures(setting: Setting) -> list[str]:
     ]
 
 
-def full_data(settings: Iterable[Setting]) -> Setting | None:
+def full_data(settings: Iterable[SettingRuns]) -> SettingRuns | None:
     """The chain that stands for the posterior of all data, the full-data baseline of all comparisons.
 
     Of POSTERIOR at w = N the one with most converged seeds, of equals the first, then the nearest to its defaults.
@@ -271,7 +271,7 @@ def full_data(settings: Iterable[Setting]) -> Setting | None:
     )
 
 
-def of_usual_size(settings: Sequence[Setting]) -> list[Setting]:
+def of_usual_size(settings: Sequence[SettingRuns]) -> list[SettingRuns]:
     """Without those of a task at another N than its own, where it was run at that too.
 
     Other N ask what a step costs, with a few short chains; a panel for each would say nothing else.
@@ -281,7 +281,7 @@ def of_usual_size(settings: Sequence[Setting]) -> list[Setting]:
     return [one for one in settings if one in usual or one["task"] not in tasks]
 
 
-def sweeps(settings: Iterable[Setting], over: str, same: Sequence[str] | None = None) -> list[list[Setting]]:
+def sweeps(settings: Iterable[SettingRuns], over: str, same: Sequence[str] | None = None) -> list[list[SettingRuns]]:
     """Settings that differ in ``over``, ascending, and share the columns ``same``: all others, if they are not given.
 
     Of equals the longest run counts.
@@ -295,7 +295,7 @@ def sweeps(settings: Iterable[Setting], over: str, same: Sequence[str] | None = 
             *(name for name in SETTINGS if name not in (over, *LENGTHS)),
         )
     found = list(settings)
-    families: dict[tuple[Any, ...], dict[Any, Setting]] = {}
+    families: dict[tuple[Any, ...], dict[Any, SettingRuns]] = {}
     for setting in found:
         families.setdefault(tuple(setting[name] for name in same), {})
     for setting in sorted(found, key=lambda one: (one["num_steps"], one["label"])):

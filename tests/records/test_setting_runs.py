@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from records.display import format_value
-from records.setting import full_data, sweeps
+from records.setting_runs import full_data, sweeps
 from records.study import StudyResults
 from reports.figures.acceptance import draw_acceptance
 from reports.leaderboard import leaderboards
@@ -106,7 +106,7 @@ def test_a_number_has_one_interval_in_table_figure_caption_and_tracking(tmp_path
 def kept() -> Iterator[StudyResults]:
     """From before runs had to have a number of effective draws: whichever R-hat let in."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("records.setting.MIN_ESS", 0)
+        patch.setattr("records.setting_runs.MIN_ESS", 0)
         yield StudyResults.load(KEPT)
 
 
