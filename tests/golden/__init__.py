@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
+#: Changed values of one entry that its line names.
+MOST_CHANGES = 3
 #: The names that identify something recorded, and the values recorded for it.
 Entry = tuple[Mapping[str, Any], Mapping[str, Any]]
 
@@ -28,17 +30,20 @@ def load(name: str) -> tuple[list[Entry], dict[str, Any]]:
 
 
 def differences(found: Iterable[Entry], recorded: Iterable[Entry], dropped: Iterable[str] = ()) -> list[str]:
-    """One line for each value that differs, is missing or is new; values named in ``dropped`` may be missing."""
+    """One line for each entry that differs, is missing or is new; values named in ``dropped`` may be missing."""
     ours, golden = ({_name(key): values for key, values in entries} for entries in (found, recorded))
     lines = [f"{name}: missing" for name in golden.keys() - ours.keys()]
     lines += [f"{name}: new, not recorded" for name in ours.keys() - golden.keys()]
     for name in golden.keys() & ours.keys():
         new, old = _rounded(ours[name]), golden[name]
-        for column in old.keys() - new.keys() - set(dropped):
-            lines.append(f"{name}: {column} was {_short(old[column])} and is missing")
-        for column in old.keys() & new.keys():
-            if not _same(old[column], new[column]):
-                lines.append(f"{name}: {column} was {_short(old[column])} and is {_short(new[column])}")
+        changes = [
+            f"{column} was {_short(value)} and is {_short(new[column]) if column in new else 'missing'}"
+            for column, value in old.items()
+            if not (_same(value, new[column]) if column in new else column in dropped)
+        ]
+        if changes:
+            more = f"; {len(changes) - MOST_CHANGES} more" if len(changes) > MOST_CHANGES else ""
+            lines.append(f"{name}: {'; '.join(changes[:MOST_CHANGES])}{more}")
     return sorted(lines)
 
 

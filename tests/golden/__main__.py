@@ -49,16 +49,14 @@ def origin() -> dict[str, object]:
 
 
 def check(part: str) -> list[str]:
-    """Compare a part with what was recorded: one line for each difference."""
+    """Compare a part with what was recorded: one line for each entry that differs."""
     recorded, about = load(part)
     if part != "verdicts" and about != origin():
         print(f"{part}: recorded on another processor or with other versions, not compared")
         return []
     started = time.monotonic()
     lines = differences(PARTS[part](), recorded, smoke.DROPPED)
-    print(
-        f"{part}: {len(lines)} differences in {len(recorded)} entries, {time.monotonic() - started:.0f} s", flush=True
-    )
+    print(f"{part}: {len(lines)} of {len(recorded)} entries differ, {time.monotonic() - started:.0f} s", flush=True)
     return [f"{part}: {line}" for line in lines]
 
 

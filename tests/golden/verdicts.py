@@ -17,7 +17,11 @@ Judged = tuple[str, list[tuple[float | None, float | None, float | None, int]], 
 
 
 def judge(study: str) -> dict[int, Judged]:
-    """Judge the claims of a published study, by id, on its own summary. The runs' files are not published."""
+    """Judge the claims of a published study, by id, on its own summary.
+
+    Claims 7 and 10 of ``paper`` also read files of runs, which are not published: 7 falls back on the summary with a
+    wider interval, 10 is inconclusive. Both are recorded like that, and differ from what is published.
+    """
     verdicts = verdicts_of(contents_of(study).claims, StudyResults.load(PUBLISHED / study))
     return {
         claim.id: (
