@@ -240,7 +240,7 @@ def test_above_the_largest_curvature_only_the_first_order_is_allowed():
 @both
 def test_a_first_order_chain_needs_no_curvature(monkeypatch, backend):
     """As above the largest curvature, which is lowered here."""
-    for module in ("inputs", "settings", "tasks.anchor", "tasks.geometry"):
+    for module in ("inputs", "settings", "control_variates.anchor", "tasks.geometry"):
         monkeypatch.setattr(f"implementations.{module}.MAX_FULL_CURVATURE", 5)
     inputs.anchor_at.cache_clear()
     problem = network("categorical")
