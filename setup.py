@@ -20,7 +20,7 @@ setup(
         "pbnn_bench.suite": ["Snakefile", "profiles/**/*", "results/baselines/*", "templates/*"],
         # What lies beside the code, and folders that are no packages.
         **{name: ["*"] for name in inside},
-        "pbnn_bench.suite.reports": ["*", "templates/*", "published/**/*"],
+        "pbnn_bench.suite.reports": ["*", "findings/*", "templates/*", "published/**/*"],
         "pbnn_bench.suite.workflows": ["*", "rules/*", "schemas/*", "studies/*"],
     },
 )

@@ -21,6 +21,7 @@ from records.usage import budget, read_usage
 from reports import tables
 from reports.benchmarks import SECTION, Benchmarks, is_met, words
 from reports.contents import contents_of
+from reports.findings import Finding
 from reports.inline_svg import colours_of, inline_svg
 from reports.judging import family_text
 from reports.leaderboard_table import leaderboard_tables
@@ -46,7 +47,6 @@ from reports.types import (
     REPRODUCED,
     ClaimResult,
     FigureResult,
-    Finding,
     Speed,
     Verdict,
 )

@@ -12,11 +12,12 @@ from records.summary import report_failures
 from reports import tables
 from reports.benchmarks import KEPT, load
 from reports.claims import as_json
-from reports.contents import contents_of, findings_of
+from reports.contents import contents_of
 from reports.dark import DARK, darken
 from reports.figures import SPEED_FIGURES
 from reports.figures.evidence import evidence_figures
 from reports.figures.marks import outline
+from reports.findings import findings_of
 from reports.judging import format_error, judge_claims
 from reports.leaderboard import leaderboards
 from reports.page import anchors_of, origin, page

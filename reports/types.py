@@ -39,13 +39,6 @@ class NotAsked(NothingToShow):
     """The study's file has no such runs, whatever became of those it has."""
 
 
-class Finding(NamedTuple):
-    """A sentence to remember, and what there is to it."""
-
-    headline: str
-    text: str
-
-
 class Mark(NamedTuple):
     """What a mark of a drawing stands for."""
 
@@ -162,7 +155,6 @@ class Contents:
 
     claims: Sequence[Claim]
     figures: Sequence[FigureSpec[StudyResults]]
-    findings: Sequence[Callable[[StudyResults], Finding]]
     #: Over the claims, and what one of them is called.
     heading: str = "The paper's claims"
     noun: str = "claim"

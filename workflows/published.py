@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from records.study import StudyResults
-from reports.contents import contents_of, findings_of
+from reports.contents import contents_of
+from reports.findings import Finding, findings_of, main_findings_of
 from reports.judging import FRAGILE, stands
 from reports.page import SENTENCE_END, SURPRISES, enumerated
 from reports.publish import PUBLISHED, first_figure
 from reports.strip import DETAIL, short
-from reports.types import NOT_ASKED, OUTCOMES, REPRODUCED, Finding
+from reports.types import NOT_ASKED, OUTCOMES, REPRODUCED
 from reports.verdicts import FAILS, HOLDS, OPEN
 from workflows.markdown import table, text
-from workflows.story import story
 
 #: Its claims are what the suite is about; it stands before the others.
 PAPER = "paper"
@@ -78,7 +78,7 @@ def published_studies(folder: Path = PUBLISHED) -> list[Published]:
 
 def short_findings(studies: list[Published]) -> str:
     """What there is to remember of all of them."""
-    found = story({study.name: study.results for study in studies})
+    found = [one for study in studies for one in main_findings_of(study.results)]
     return "".join(f"- **{text(one.headline)}** {text(one.text)}\n" for one in found)
 
 

@@ -1,12 +1,10 @@
 """The questions of the study `calibration`, on made-up networks whose answers are known."""
 
-from dataclasses import replace
-
 import pytest
 
 from records.study import StudyResults
 from reports.claims.overconfidence import OVERCONFIDENCE, network_text
-from reports.contents import contents_of, findings_of
+from reports.contents import contents_of
 from reports.figures.cure import draw_cure
 from reports.judging import FRAGILE, judge_claims
 from reports.style import NARROW, WIDTH, theme
@@ -198,34 +196,6 @@ def test_the_figure_has_two_panels_for_each_training_and_says_which_premise_is_m
     assert any("chosen n=100." in line for line in drawing.numbers)
     with theme():
         assert draw_cure(usual(overfitted=network((-0.13, -0.02, 0.0), (0.3, 0.3, 0.3)))).title == ""
-
-
-def test_the_findings_are_those_that_the_numbers_bear_out(tmp_path):
-    def headlines(study: StudyResults) -> list[str]:
-        return [one.headline for one in findings_of(replace(study, folder=tmp_path / "calibration"))]
-
-    assert headlines(usual()) == [
-        "Training decides whether the posterior of all data is overconfident.",
-        "Which mini-batch size n calibrates depends on the prior: the wider the prior, the smaller n.",
-        "That n also lowers the negative log likelihood (NLL), but temperature scaling has a lower mean NLL on "
-        "1 of 2 overconfident networks.",
-    ]
-    assert headlines(usual(overfitted=network((-0.13, -0.02, 0.0), (0.3, 0.3, 0.3)))) == [
-        "Which mini-batch size n calibrates depends on the prior: the wider the prior, the smaller n.",
-        "That n also lowers the negative log likelihood (NLL), but temperature scaling has a lower mean NLL on "
-        "1 of 1 overconfident networks.",
-    ]
-    overconfident = network((-0.1, -0.02, 0.05), (0.3, 0.3, 0.3), is_longer=False)
-    assert len(headlines(usual(well_trained=overconfident))) == 2
-    assert headlines(study_of([row("full_mh")])) == []
-
-
-def test_what_the_papers_n_does_is_said_of_every_prior(tmp_path):
-    text = findings_of(replace(usual(), folder=tmp_path / "calibration"))[1].text
-    assert text.endswith(
-        "Of 2 overconfident networks, the paper's n = 100 lowers the calibration error of 1 (prior sd 10) and raises "
-        "that of 1 (prior sd 1)."
-    )
 
 
 def test_networks_are_named_in_words():

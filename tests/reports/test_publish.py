@@ -161,8 +161,8 @@ def test_a_published_report_is_rendered_again_from_its_own_summary(tmp_path):
 def test_a_report_whose_figures_need_the_runs_is_not_rendered_without_them(tmp_path, monkeypatch, capsys):
     shutil.copytree(PUBLISHED / "layers", tmp_path / "layers")
     write_figures(tmp_path / "layers", figure1_linear=None)
-    monkeypatch.setattr("reports.again.contents_of", lambda _: Contents((), FIGURES[:1], ()))
-    monkeypatch.setattr("reports.render.contents_of", lambda _: Contents((), FIGURES[:1], ()))
+    monkeypatch.setattr("reports.again.contents_of", lambda _: Contents((), FIGURES[:1]))
+    monkeypatch.setattr("reports.render.contents_of", lambda _: Contents((), FIGURES[:1]))
     before = (tmp_path / "layers" / "report.html").read_bytes()
     assert again.main(["--study", "layers", "--out", str(tmp_path)]) == 1
     assert "no figures figure1_linear; run the study" in capsys.readouterr().err

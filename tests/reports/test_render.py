@@ -14,6 +14,7 @@ import pytest
 
 from reports.benchmarks import KEPT, SECTION, named
 from reports.figures import SPEED_FIGURES
+from reports.findings import Finding
 from reports.page import TEMPLATES, bottom_line, enumerated, num_cases, parted
 from reports.render import render
 from reports.types import (
@@ -23,7 +24,6 @@ from reports.types import (
     NOT_ASKED,
     NOT_REPRODUCED,
     REPRODUCED,
-    Finding,
     Mark,
     NothingToShow,
     Verdict,

@@ -1,0 +1,226 @@
+"""The findings of a study: Markdown that people write, with numbers filled in from the study's summary.
+
+``reports/findings/<study>.md`` begins with YAML between two lines ``---``:
+
+- ``runs`` selects settings by values of their columns. ``where`` keeps those whose columns satisfy a Python expression,
+  ``least`` and ``most`` keep the one with the smallest or largest mean of a column, and ``each`` selects one per value
+  of these columns. A setting needs a converged run, or with ``converged: false`` only one that ended well.
+- ``numbers`` takes a ``column`` ``of`` such runs: its mean over seeds, its paired ratio ``over`` or paired difference
+  ``minus`` other runs, or the exponent with which it ``grows_with`` another column. A number given as text is a Python
+  expression over the numbers above it.
+- ``readme`` says how many findings, from the first, the README shows too.
+
+Then each finding is a heading and paragraphs. ``{{ number }}`` prints a number, and the comment ``<!-- if ... -->`` at
+the end of each paragraph holds a Python expression over the numbers that must hold for the paragraph to be true.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+from jinja2 import Environment, StrictUndefined, UndefinedError
+
+from metrics.seeds import Estimate, mean_over_seeds
+from records.columns import COLUMNS
+from records.display import format_estimate, format_given, format_number, format_rounded
+from records.setting_runs import SettingRuns, one_backend
+from records.study import StudyResults
+from reports.tables import why_not
+
+FOLDER = Path(__file__).with_suffix("")
+#: Keys of a selection that are no columns.
+OPTIONS = ("where", "least", "most", "each", "converged")
+GUARD = re.compile(r"<!-- if (.+?) -->", re.DOTALL)
+#: What Python expressions in findings may call.
+FUNCTIONS = {
+    "__builtins__": {function.__name__: function for function in (abs, all, any, len, max, min, sorted, sum, zip)}
+}
+
+#: What expressions raise where a study does not have the runs behind a number.
+ABSENT = (LookupError, NameError, ValueError, ZeroDivisionError)
+
+
+class Finding(NamedTuple):
+    """A sentence to remember, and the paragraphs that support it, with blank lines between them."""
+
+    headline: str
+    text: str
+
+
+class Number(float):
+    """The mean of an estimate, with its interval; NaN where there is no value."""
+
+    estimate: Estimate
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> "Number":
+        number = cls(math.nan if estimate.mean is None else estimate.mean)
+        number.estimate = estimate
+        return number
+
+    @property
+    def low(self) -> float:
+        return math.nan if self.estimate.low is None else self.estimate.low
+
+    @property
+    def high(self) -> float:
+        return math.nan if self.estimate.high is None else self.estimate.high
+
+
+class Checked(NamedTuple):
+    """A finding, and the reasons why the study does not support it."""
+
+    finding: Finding
+    problems: tuple[str, ...]
+    is_in_readme: bool
+
+
+def findings_of(study: StudyResults) -> list[Finding]:
+    """The findings that the numbers of a study support; none for a study without a file of findings."""
+    return [one.finding for one in checked_findings(study) if not one.problems]
+
+
+def main_findings_of(study: StudyResults) -> list[Finding]:
+    """Those that the README shows too, with their first paragraphs."""
+    return [
+        Finding(one.finding.headline, one.finding.text.partition("\n\n")[0])
+        for one in checked_findings(study)
+        if one.is_in_readme and not one.problems
+    ]
+
+
+def checked_findings(study: StudyResults) -> Iterator[Checked]:
+    """Every finding in the file of a study."""
+    file = FOLDER / f"{study.name}.md"
+    if not file.exists():
+        return
+    _, definitions, body = file.read_text(encoding="utf-8").split("---\n", 2)
+    content = yaml.safe_load(definitions)
+    numbers = _numbers(study, content["runs"], content["numbers"])
+    for place, section in enumerate(body.split("\n## ")[1:]):
+        headline, _, text = section.partition("\n")
+        finding, problems = _filled(headline, text, numbers)
+        yield Checked(finding, problems, place < content["readme"])
+
+
+def _filled(headline: str, text: str, numbers: dict[str, Any]) -> tuple[Finding, tuple[str, ...]]:
+    problems = []
+    for guard in (" ".join(found.split()) for found in GUARD.findall(text)):
+        try:
+            if not eval(guard, FUNCTIONS | numbers):
+                problems.append(f"the numbers contradict: {guard}")
+        except ABSENT as error:
+            problems.append(f"{error}: {guard}")
+    if problems:
+        return Finding(headline, text), tuple(problems)
+    try:
+        words = [_TEMPLATES.from_string(one).render(numbers) for one in (headline, GUARD.sub("", text))]
+    except UndefinedError as error:
+        return Finding(headline, text), (str(error),)
+    headline, *paragraphs = (" ".join(one.split()) for one in "\n\n".join(words).split("\n\n"))
+    return Finding(headline, "\n\n".join(filter(None, paragraphs))), ()
+
+
+def _shown(value: Any) -> str:
+    """Two significant digits of a measured number, and all digits of a count."""
+    if isinstance(value, str):
+        return value
+    return f"{int(value):,}" if float(value).is_integer() else format_rounded(value)
+
+
+_TEMPLATES = Environment(undefined=StrictUndefined, finalize=_shown, autoescape=False)
+_TEMPLATES.filters |= {
+    "digits": lambda value, digits: format_number(float(value), digits),
+    "exactly": format_given,
+    "interval": lambda value: format_estimate(value.estimate),
+}
+
+
+def _numbers(study: StudyResults, runs: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers by name, without those whose runs the study does not have."""
+    selected = {name: _selected(study, wanted) for name, wanted in runs.items()}
+    numbers: dict[str, Any] = {}
+    for name, definition in definitions.items():
+        try:
+            if isinstance(definition, str):
+                numbers[name] = eval(definition, FUNCTIONS | numbers)
+            else:
+                numbers[name] = _number(selected, **definition)
+        except ABSENT:
+            continue
+    return numbers
+
+
+def _number(
+    selected: Mapping[str, Mapping[Any, SettingRuns]],
+    of: str,
+    column: str,
+    over: str = "",
+    minus: str = "",
+    grows_with: str = "",
+) -> Number | tuple[Number, ...]:
+    """One number, or one for each value of the columns that the runs were selected by."""
+    ours, others = selected[of], selected[over or minus or of]
+    if not ours:
+        raise LookupError(f"no runs: {of}")
+    if grows_with:
+        return Number.of(_growth(list(ours.values()), column, grows_with))
+    if over:
+        found = [Number.of(one.ratio(others[key], column)) for key, one in ours.items() if key in others]
+    elif minus:
+        found = [Number.of(one.difference(others[key], column)) for key, one in ours.items() if key in others]
+    elif column in COLUMNS and COLUMNS[column].kind == "text":
+        found = [one[column] for one in ours.values()]
+    else:
+        found = [Number.of(one.estimate(column)) for one in ours.values()]
+    if not found:
+        raise LookupError(f"no run of {of} has a partner")
+    return found[0] if list(ours) == [()] else tuple(found)
+
+
+def _growth(sweep: list[SettingRuns], column: str, over: str) -> Estimate:
+    """The mean over seeds of the slope of ``column``, a logarithm, over the logarithm of ``over``."""
+    values = [one.present(column) for one in sweep]
+    sizes = np.log([float(one[over]) for one in sweep])
+    seeds = set.intersection(*map(set, values))
+    return mean_over_seeds(
+        {seed: float(np.polyfit(sizes, [value[seed] for value in values], 1)[0]) for seed in sorted(seeds)}
+    )
+
+
+class _Columns(dict[str, Any]):
+    """The columns of a setting as the names in an expression, and ``has_small_bias``, the criterion of leaderboards."""
+
+    def __init__(self, setting: SettingRuns) -> None:
+        self.setting = setting
+
+    def __missing__(self, name: str) -> Any:
+        if name == "has_small_bias":
+            return why_not(self.setting) is None
+        if name not in self.setting.rows[0]:
+            raise KeyError(name)
+        value = self.setting[name]
+        return self.setting.mean(name) if isinstance(value, float) else value
+
+
+def _selected(study: StudyResults, wanted: Mapping[str, Any]) -> dict[tuple[Any, ...], SettingRuns]:
+    """The selected setting for each value of the columns ``each``; () is the key where there are no such columns."""
+    options = {name: wanted.get(name) for name in OPTIONS}
+    columns = {name: value for name, value in wanted.items() if name not in OPTIONS}
+    condition, extreme = options["where"] or "True", options["least"] or options["most"]
+    found: dict[tuple[Any, ...], list[SettingRuns]] = {}
+    for one in sorted(one_backend(study.settings(**columns)), key=lambda one: (one["variant"], one["label"])):
+        is_evidence = one.ok if options["converged"] is False else one.converged
+        if is_evidence and eval(condition, FUNCTIONS, _Columns(one)):
+            found.setdefault(tuple(one[name] for name in options["each"] or ()), []).append(one)
+    if extreme:
+        sign = 1 if options["least"] else -1
+        found = {key: [min(group, key=lambda one: sign * one.mean(extreme))] for key, group in found.items()}
+    ambiguous = [group for group in found.values() if len(group) > 1]
+    if ambiguous:
+        raise ValueError(f"{dict(wanted)} selects several: {', '.join(one['label'] for one in ambiguous[0])}")
+    return {key: group[0] for key, group in sorted(found.items())}

@@ -1,1 +1,0 @@
-"""What each study found, in plain words and with its numbers: the first thing that report and README say."""
