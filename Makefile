@@ -68,7 +68,7 @@ $(complete): | supported-python
 
 # Checked by our own reading first: Snakemake answers a file that it cannot read with a traceback.
 run: setup  ## run the paper study, or another one: STUDY=my_study.yaml
-	$(if $(value STUDY),@$(python) -m workflows.grid "$$STUDY")
+	$(if $(value STUDY),@$(python) -m workflows.study "$$STUDY")
 	$(python) -m snakemake --cores all $(if $(value STUDY),--configfile "$$STUDY") $(ARGS)
 
 smoke: setup  ## run the smoke study: every stage, on small tasks, in one or two minutes

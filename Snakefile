@@ -13,7 +13,6 @@ include: "workflows/rules/tune.smk"
 include: "workflows/rules/sample.smk"
 include: "workflows/rules/timing.smk"
 include: "workflows/rules/evaluate.smk"
-include: "workflows/rules/look.smk"
 include: "workflows/rules/summary.smk"
 include: "workflows/rules/track.smk"
 include: "workflows/rules/report.smk"
@@ -30,6 +29,7 @@ rule all:
 
 onstart:
     keep_others_out()
+    STUDY.write(Path(RESULTS))
     watch_progress()
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pbnn_bench.choice import Choice, choose_batch_size
     from pbnn_bench.problem import Prediction, Problem
     from pbnn_bench.scoring import Score, score
-    from workflows.grid import load_study
+    from workflows.study import load_study
 
 #: Where each name is. It is imported when it is first asked for: all of them take seconds, which a command such as
 #: ``pbnn-bench list`` does not need.
@@ -42,7 +42,7 @@ HOMES = {
     "pbnn_bench.choice": ("Choice", "choose_batch_size"),
     "pbnn_bench.problem": ("Prediction", "Problem"),
     "pbnn_bench.scoring": ("Score", "score"),
-    "workflows.grid": ("load_study",),
+    "workflows.study": ("load_study",),
 }
 
 __all__ = [

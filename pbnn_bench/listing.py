@@ -12,7 +12,7 @@ from implementations.settings import Setting
 from implementations.tasks import TASKS, find_task
 from implementations.tasks.task import Task
 from pbnn_bench.studies import STUDIES, find_study
-from workflows.study_file import read_study
+from workflows.study import read_yaml
 
 Pair = tuple[str, str]
 
@@ -26,7 +26,7 @@ def _tasks() -> list[Pair]:
 
 
 def _studies() -> list[Pair]:
-    return [(path.stem, " ".join(read_study(path)["description"].split())) for path in sorted(STUDIES.glob("*.yaml"))]
+    return [(path.stem, " ".join(read_yaml(path)["description"].split())) for path in sorted(STUDIES.glob("*.yaml"))]
 
 
 def _backends() -> list[Pair]:
@@ -77,7 +77,7 @@ def _about(name: str) -> list[str]:
                 raise
             return about_task(find_task(name), name)
     # Imported where they are needed: `list` should answer at once.
-    from workflows.grid import describe, load_study
+    from workflows.study import describe, load_study
 
     studies = [path.stem for path in STUDIES.glob("*.yaml")]
     if name in studies or name.endswith((".yaml", ".yml")):

@@ -44,7 +44,7 @@ def run(argv: Sequence[str], program: str) -> int:
     parser.add_argument("--cores", default="all", help="processors to use (default: %(default)s)")
     arguments, others = parser.parse_known_args(argv)
     # Each command imports what it needs: `list` reads this module too, and should take no seconds for it.
-    from workflows.grid import describe, load_study
+    from workflows.study import describe, load_study
 
     path = find_study(arguments.study)
     # Before Snakemake, which answers a file that it cannot read with a traceback.
@@ -67,14 +67,14 @@ def report(argv: Sequence[str], program: str) -> int:
         "--results", type=Path, default=Path("results"), help="folder of all results (default: %(default)s)"
     )
     arguments = parser.parse_args(argv)
-    from workflows.grid import load_study
     from workflows.steps import report as report_step
+    from workflows.study import load_study
 
     path = find_study(arguments.study)
     folder = arguments.results / load_study(path).name
     if not (folder / "summary.csv").is_file():
         raise SettingError(f"{folder} has no summary.csv; run the study first: pbnn-bench run {arguments.study}")
-    code = report_step.main(["--study", str(path), "--results", str(folder)])
+    code = report_step.main(["--results", str(folder)])
     if code == 0:
         print(folder / "report.html")
     return code

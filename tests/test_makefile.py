@@ -232,7 +232,7 @@ def test_another_study_is_checked_before_it_is_run(checkout):
     result = checkout.make("run", "ARGS=-n", STUDY=name)
     assert result.returncode == 0, result.stderr
     *_, check, run = (checkout.folder / "calls").read_text().splitlines()
-    assert check == f"workflows.grid: -m workflows.grid {name}"
+    assert check == f"workflows.study: -m workflows.study {name}"
     assert run == f"snakemake: -m snakemake --cores all --configfile {name} -n"
     assert not (checkout.folder / "made").exists()
 

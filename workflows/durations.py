@@ -5,7 +5,7 @@ from pathlib import Path
 from records.usage import WORK, budget, read_usage
 from reports.publish import PUBLISHED
 from workflows.markdown import table, text
-from workflows.study_file import read_study
+from workflows.study import read_yaml
 
 STUDIES = Path(__file__).parent / "studies"
 #: Share of a study's time that a kind of work has at least somewhere, to have a row.
@@ -17,7 +17,7 @@ def studies_table(studies: Path = STUDIES, published: Path = PUBLISHED) -> str:
     rows = []
     for file in sorted(studies.glob("*.yaml")):
         seconds = sum(budget(read_usage(published / file.stem)).values())
-        rows.append([f"`{file.stem}`", text(read_study(file)["description"]), f"{seconds / 60:.0f}" if seconds else ""])
+        rows.append([f"`{file.stem}`", text(read_yaml(file)["description"]), f"{seconds / 60:.0f}" if seconds else ""])
     return table(["study", "about", "processor minutes"], rows)
 
 

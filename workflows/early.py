@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from implementations.infrastructure.errors import SettingError
-from workflows.study_file import read_study
+from workflows.study import read_yaml
 
 
 def prepare(arguments: Sequence[str]) -> None:
@@ -30,7 +30,7 @@ def check_named(arguments: Sequence[str]) -> None:
         return
     for path in paths:
         try:
-            read_study(path)
+            read_yaml(path)
         except SettingError as error:
             sys.exit(f"{path}: {error}")
 

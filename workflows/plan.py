@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from records.layout import run_folder
-from workflows.parts import expected_seconds, in_parts
+from workflows.batches import expected_seconds, in_batches
 from workflows.progress import in_words
-from workflows.study import Run, Study
+from workflows.runs import Run
+from workflows.study import Study
 
-#: Processor seconds that a part takes beside its runs: imports, compilation and evaluation, each in its own process.
-OF_A_PART = 20.0
+#: Processor seconds that a batch takes beside its runs: imports, compilation and evaluation, each in its own process.
+OF_A_BATCH = 20.0
 #: Bytes of a number of a draw.
 NUMBER = 4
 
@@ -23,7 +24,7 @@ def plan_lines(study: Study, results: Path, num_cores: int | None = None) -> lis
     lines = [f"runs: {len(waiting)} to do" + (f", {made} of {len(study.runs)} done" if made else "")]
     if not waiting:
         return lines
-    seconds = sum(map(expected_seconds, waiting)) + OF_A_PART * len(in_parts(waiting))
+    seconds = sum(map(expected_seconds, waiting)) + OF_A_BATCH * len(in_batches(waiting))
     more = ", references not counted" if any(run.has_reference for run in waiting) else ""
     lines.append(f"time: {in_words(seconds / cores)} on {cores} cores{more}, give or take a factor of three")
     # A device that is not there makes no draws, but who knows before.

@@ -13,8 +13,8 @@ from typing import Any, TextIO
 
 from implementations.infrastructure.files import Damaged
 from records.layout import read_json, run_folder
-from workflows.parts import expected_seconds
-from workflows.study import Run
+from workflows.batches import expected_seconds
+from workflows.runs import Run
 
 #: Seconds between two looks at the results.
 INTERVAL = 1.0

@@ -49,7 +49,7 @@ def clear_failures(results: Path, jobs: Sequence[Job], of_pilots: Sequence[Path]
     problems and references that steps are tuned on.
     """
     inspection = _Inspection()
-    outcomes = ("data/*/fetched.json", "timings/*.json", "looks/*.json", "tunings/*/*/*/tuned.json")
+    outcomes = ("data/*/fetched.json", "timings/*.json", "tunings/*/*/*/tuned.json")
     for path in [path for pattern in outcomes for path in results.glob(pattern)]:
         if not inspection.passes(_is_no_failure, path):
             path.unlink()

@@ -24,7 +24,7 @@ COMMANDS = {
     "pbnn_bench": "All commands",
     "pbnn_bench sample": "Run one method on one task",
     "pbnn_bench run": "Run a study",
-    "workflows.grid": "Check a study",
+    "workflows.study": "Check a study",
     "pbnn_bench report": "Render a report again",
     "pbnn_bench compare": "Compare two runs or two studies",
     "pbnn_bench calibrate": "Choose a mini-batch size",

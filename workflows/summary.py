@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +12,23 @@ from implementations.finished import read_record
 from implementations.infrastructure.files import Damaged
 from implementations.settings import AUTO, LADDER, SETTINGS
 from records.columns import COLUMNS
-from records.layout import plain, read_outcome, run_folder
+from records.layout import plain, read_outcome
 from records.methods import columns_of
 from records.summary import is_complete, report_failures
-from workflows.looks import runs_so_far
-from workflows.study import Run, Study
+from workflows.runs import Run
 
 Row = dict[str, Any]
 #: What is measured at several N by turns (workflows.timing), and its column.
 TIMES = {"microseconds": "step_by_turns_us", "reading": "reading_by_turns_us"}
 
 
-def rows_of(study: Study, results: Path) -> list[Row]:
-    """A row for every run of the grid, in its order, from the files there are below ``results``."""
+def rows_of(runs: Iterable[Run], results: Path) -> list[Row]:
+    """A row for every run of a study, in order, from the files in ``results``, the folder of the study's results."""
     times = _times(results)
     return [
-        _row(study.name, run, run_folder(results, run.path))
+        _row(results.name, run, run.folder(results))
         | {column: times.get(run.path, {}).get(name) for name, column in TIMES.items()}
-        for run in runs_so_far(study, results)
+        for run in runs
     ]
 
 
@@ -49,7 +49,7 @@ def _row(study: str, run: Run, folder: Path) -> Row:
         "run": run.path,
         "variant": run.variant.label,
         "label": run.label,
-        **vars(run.variant),
+        **asdict(run.variant),
         "task": run.variant.name,
         "num_points": run.variant.definition.num_points,
         "method": run.method,

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.stopwatch import Work, by_turns
 from implementations.backends import BACKENDS
-from workflows.study import Run
+from workflows.runs import Run
 
 #: Methods whose cost a claim is about.
 TIMED = ("pbnn",)

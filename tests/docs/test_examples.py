@@ -17,8 +17,8 @@ from reports.style import theme
 from reports.types import NOT_ASKED, REPRODUCED
 from tests.reports.pictures import flaws
 from tests.reports.studies import row, study_of
-from workflows.grid import load_study
 from workflows.score import main as score
+from workflows.study import load_study
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 

@@ -16,7 +16,7 @@ from implementations.tasks import find_task, prepare
 from implementations.tasks.references.closed_form import gaussian_posterior
 from implementations.tasks.task import Task
 from pbnn_bench.command import main
-from workflows.grid import load_study
+from workflows.study import load_study
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 

@@ -15,7 +15,7 @@ from records.columns import COLUMNS
 from records.study import StudyResults
 from records.summary import table_of
 from reports.types import REPRODUCED, Claim, Drawing, Evidence, FigureSpec, Verdict
-from workflows.grid import load_study
+from workflows.study import load_study
 from workflows.summary import rows_of
 
 #: A run that ended well, has converged and is right.
@@ -217,7 +217,7 @@ def planned(file: Path, like: Path) -> StudyResults:
     known = pd.read_csv(like).query("status == 'ok'")
     numbers = [name for name in known if name in COLUMNS and name not in ("target_weight", "num_points")]
     rows = []
-    for number, empty in enumerate(rows_of(study, Path("nowhere"))):
+    for number, empty in enumerate(rows_of(study.runs, Path("nowhere", study.name))):
         if empty["backend"].endswith("gpu"):
             rows.append(empty | {"status": "skipped", "reason": "no CUDA device"})
             continue

@@ -16,7 +16,7 @@ from reports.render import render
 from reports.tables import to_csv, winners
 from reports.types import INCONCLUSIVE
 from tests.reports.studies import NO_BENCHMARKS, row, study_of
-from workflows.grid import load_study
+from workflows.study import load_study
 from workflows.winners import winners_table
 
 SEEDS = range(3)

@@ -23,7 +23,7 @@ from reports.style import theme
 from reports.types import INCONCLUSIVE, MAX_WORDS, NOT_ASKED, NOT_REPRODUCED, REPRODUCED, NothingToShow, Verdict
 from tests.reports.pictures import flaws
 from tests.reports.studies import NO_BENCHMARKS
-from workflows.grid import load_study
+from workflows.study import load_study
 
 Row = dict[str, Any]
 SIZES = {"logistic": 10_000, "digits": 1200, "mnist": 55_000, "flights": 2_900_000}

@@ -1,6 +1,5 @@
 """A real Slurm: two tasks of the smoke study, as on this machine, and seeds as needed. `make test-slurm` runs it."""
 
-import json
 import os
 import subprocess
 import sys
@@ -16,7 +15,6 @@ import pandas as pd
 import pytest
 
 from tests.slurm.cluster import CannotRun, Cluster, Job, reason_against
-from tests.workflows.test_looks import GROWING
 
 ROOT = Path(__file__).parents[2]
 SMOKE = ROOT / "workflows" / "studies" / "smoke.yaml"
@@ -158,15 +156,3 @@ def test_a_run_without_its_gpu_is_a_row_and_no_job_asks_for_one(outcome):
     assert list(skipped["backend"]) == ["jax-gpu", "torch-gpu"]
     assert set(skipped["reason"]) == {"no CUDA device"}
     assert not any("gpu" in job.resources for job in outcome.jobs)
-
-
-def test_seeds_as_needed_become_jobs_of_their_own(scratch, cluster):
-    """Two seeds have no say at this level: a look asks for two more, and their part is submitted like any other."""
-    place = scratch / "needed"
-    # Neither report nor MLflow, which a cluster makes as any machine does.
-    target = ["--nolock", "results/needed/summary.parquet"]
-    end(start(place, json.dumps(GROWING), cluster.environment, *ON_SLURM, *target), place)
-    summary = table(place / "results" / "needed")
-    assert summary.groupby("method").size().to_dict() == {"naive": 4, "ula": 2}
-    assert set(summary["status"]) == {"ok"}
-    assert any("look2-part0" in job.comment and job.state == "COMPLETED" for job in cluster.jobs())

@@ -9,9 +9,9 @@ import numpy as np
 from implementations.infrastructure.files import write_json, write_npz
 from implementations.infrastructure.provenance import PACKAGES
 from metrics.calibration import class_reliability, coverage_reliability
-from workflows.grid import load_study
+from workflows.runs import Run
 from workflows.steps import summary
-from workflows.study import Run
+from workflows.study import load_study
 
 STUDY: dict[str, Any] = {
     "study": "made_up",
@@ -46,14 +46,16 @@ class MadeUp:
     def write(self, study: dict[str, Any]) -> None:
         """Take ``study`` for the study, with files for the runs that have none, and its summary."""
         (self.folder / "study.yaml").write_text(json.dumps(study))
-        self.runs = {run.path: run for run in load_study(self.folder / "study.yaml").runs}
+        loaded = load_study(self.folder / "study.yaml")
+        loaded.write(self.results)
+        self.runs = {run.path: run for run in loaded.runs}
         for run in self.runs.values():
             if not (self.results / "runs" / run.path).exists():
                 self.make(run.path)
         self.summarise()
 
     def summarise(self) -> None:
-        summary.main(["--study", str(self.folder / "study.yaml"), "--results", str(self.results)])
+        summary.main(["--results", str(self.results)])
 
     def make(self, path: str, variant: int = 0, **record: Any) -> None:
         """The files of a run; ``variant`` gives other numbers, ``record`` goes into its run.json as it is."""

@@ -23,7 +23,7 @@ def planned_on_a_node(work: Workdir, *targets: TargetSpec) -> str:
 
 def test_a_job_on_a_node_is_the_part_it_was_submitted_for(tmp_path):
     work = Workdir(tmp_path / "work", STUDY)
-    sampled, evaluated = "linear/torch-cpu/part0", "linear-scale0.5/torch-cpu/part0"
+    sampled, evaluated = "linear/torch-cpu/batch0", "linear-scale0.5/torch-cpu/batch0"
     output = planned_on_a_node(
         work, TargetSpec("sample", {"part": sampled}), TargetSpec("evaluate", {"part": evaluated})
     )

@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -25,9 +26,9 @@ from records.summary import is_complete, read_rows, report_failures
 from tests.workflows.snakemake import Workdir
 from tests.workflows.test_recovery import ONE
 from workflows import recovery
-from workflows.grid import load_study
 from workflows.shared import STORE
 from workflows.steps import evaluate, network, reference, report, sample, summary
+from workflows.study import load_study
 from workflows.summary import closing_lines
 
 #: What differs between two runs of the same chains: when, how fast, and what follows from that.
@@ -103,7 +104,9 @@ class Study:
         #: A report that was rendered once: that takes seconds, and its content is not what matters here.
         self.rendered = rendered
         self.file = folder / "study.yaml"
-        (self.run,) = the_study(self.file.read_text()).runs
+        study = the_study(self.file.read_text())
+        study.write(self.results)
+        (self.run,) = study.runs
         self.folder = layout.run_folder(self.results, self.run.path)
 
     @property
@@ -116,11 +119,11 @@ class Study:
 
     @property
     def marks(self) -> tuple[Path, Path]:
-        part = self.results / "parts" / "linear" / self.run.backend / "part0"
+        part = self.results / "parts" / "linear" / self.run.backend / "batch0"
         return part / "sampled.json", part / "evaluated.json"
 
     def jobs(self) -> list[Made]:
-        study, results = ["--study", str(self.file)], ["--results", str(self.results)]
+        results = ["--results", str(self.results)]
         problem, seed = ["--problem", str(self.problem)], ["--seed", str(self.run.seed), *results]
         sampled, evaluated = self.marks
         part = [*results, "--variant", self.run.variant.label]
@@ -128,7 +131,7 @@ class Study:
         planned["settings"] = self.run.settings.as_dict()
         csv, parquet = (self.results / f"summary.{kind}" for kind in ("csv", "parquet"))
         report_files = [self.results / name for name in (*layout.REPORT, "figures", "tables", "pages")]
-        variant = ["--variant", json.dumps(vars(self.run.variant)), "--data", "data", "--out", str(self.problem)]
+        variant = ["--variant", json.dumps(asdict(self.run.variant)), "--data", "data", "--out", str(self.problem)]
         tracked = self.results / "tracked.json"
         return [
             Made([], [self.problem], lambda: network.main([*variant, *seed])),
@@ -138,14 +141,14 @@ class Study:
                 [*part, "--backend", self.run.backend, "--runs", json.dumps([planned]), "--out", str(sampled)])),
             Made([self.problem, sampled, self.reference], [evaluated], lambda: evaluate.main(
                 [*part, "--runs", json.dumps([[self.run.path, self.run.seed, 100.0]]), "--out", str(evaluated)])),
-            Made([evaluated, self.file], [csv, parquet], lambda: summary.main([*study, *results])),
+            Made([evaluated, self.file], [csv, parquet], lambda: summary.main(results)),
             Made([self.file, parquet], report_files, self._report),
             Made([csv, parquet], [tracked], lambda: write_json(tracked, sealed({"store": "", "failure": None}))),
         ]  # fmt: skip
 
     def _report(self) -> None:
         if not self.rendered.exists():
-            report.main(["--study", str(self.file), "--results", str(self.results)])
+            report.main(["--results", str(self.results)])
             self.rendered.mkdir()
             for name in (*layout.REPORT, "report.sha256", "figures", "tables", "pages"):
                 path = self.results / name
@@ -238,7 +241,6 @@ def alone(monkeypatch) -> None:
     # One process, so nobody to keep out; locks are held to its end, and hundreds are more than it may have.
     for step in (network, reference):
         monkeypatch.setattr(step, "hold", lambda folder, is_patient: None)
-    monkeypatch.setattr(summary, "load_study", lambda path: the_study(path.read_text()))
 
 
 @pytest.mark.slow

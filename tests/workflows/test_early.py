@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.workflows.snakemake import ROOT
-from tests.workflows.test_hostile_studies import HEAD, STUDY, aliases
+from tests.workflows.test_load_study import TRIAL
 from workflows.early import check_named, use_writable_caches
 
 
@@ -17,8 +16,8 @@ from workflows.early import check_named, use_writable_caches
 def test_snakemake_is_stopped_before_it_reads_what_cannot_be_read(tmp_path, option):
     (tmp_path / "folder").mkdir()
     good = tmp_path / "good.yaml"
-    good.write_text(yaml.safe_dump(STUDY))
-    faults = {"latin.yaml": b"study: caf\xe9", "bomb.yaml": aliases(9, 9).encode(), "utf16.yaml": HEAD.encode("utf-16")}
+    good.write_text(TRIAL)
+    faults = {"latin.yaml": b"study: caf\xe9", "utf16.yaml": TRIAL.encode("utf-16")}
     for name, content in faults.items():
         (tmp_path / name).write_bytes(content)
     for name in (*faults, "folder", "absent.yaml"):
@@ -38,7 +37,7 @@ def test_snakemake_itself_answers_a_file_that_is_no_text_in_a_line(tmp_path, pro
     assert ended.returncode == 1
     assert "Traceback" not in ended.stderr
     *_, line = ended.stderr.splitlines()
-    assert line == f"{tmp_path / 'study.yaml'}: line 1: is not UTF-8 text; save it as UTF-8"
+    assert line == f"{tmp_path / 'study.yaml'}: is not UTF-8 text; save it as UTF-8"
 
 
 @pytest.mark.parametrize("is_writable", [True, False])

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from workflows.grid import load_study
-from workflows.parts import expected_seconds
+from workflows.batches import expected_seconds
 from workflows.plan import draw_bytes, plan_lines
 from workflows.progress import PLANNED, Progress, Quiet, hush, in_words
+from workflows.study import load_study
 
 STUDY = """
 study: tiny

@@ -15,7 +15,7 @@ from implementations.plugins import checksum
 from implementations.sampling import sample
 from implementations.tasks import prepare
 from tests.workflows.snakemake import Workdir
-from workflows.grid import load_study
+from workflows.study import load_study
 
 PLUGIN = Path(__file__).parents[1] / "plugins" / "barker.py"
 TASK = Path(__file__).parents[2] / "templates" / "task.py"

@@ -9,8 +9,7 @@ from implementations.infrastructure.provenance import git_state, machine, versio
 from implementations.settings import SETTINGS
 from records.columns import COLUMNS, main
 from records.summary import is_complete, read_rows, table_of
-from workflows.grid import load_study
-from workflows.study import Study
+from workflows.study import Study, load_study
 from workflows.summary import closing_lines, rows_of
 
 STUDY = """
@@ -64,11 +63,11 @@ def test_a_peak_of_memory_that_may_be_another_runs_is_not_shown(study, results, 
     path = results / "runs" / study.runs[OK].path / "run.json"
     record = json.loads(path.read_text()) | {"peak_memory_mb": 250.0, "is_peak_memory_of_run": is_of_run}
     path.write_text(json.dumps(record))
-    assert rows_of(study, results)[OK]["peak_memory_mb"] == shown
+    assert rows_of(study.runs, results)[OK]["peak_memory_mb"] == shown
 
 
 def test_every_run_of_the_study_is_a_row_with_what_became_of_it(study, results):
-    rows = rows_of(study, results)
+    rows = rows_of(study.runs, results)
     assert [row["run"] for row in rows] == [run.path for run in study.runs]
     found = {number: (row["status"], row.get("reason")) for number, row in enumerate(rows)}
     assert found == {
@@ -94,7 +93,7 @@ def test_every_run_of_the_study_is_a_row_with_what_became_of_it(study, results):
 def test_a_tuned_setting_stands_with_what_was_chosen_and_empty_before(tmp_path):
     (tmp_path / "small.yaml").write_text(STUDY.replace("full_mh: {}", "full_mh: {step_size: auto}"))
     study = load_study(tmp_path / "small.yaml")
-    (row, *_) = rows_of(study, tmp_path)
+    (row, *_) = rows_of(study.runs, tmp_path)
     assert (row["label"], row["step_size"]) == ("full_mh+step_size=auto", None)
     folder = tmp_path / "runs" / study.runs[0].path
     folder.mkdir(parents=True)
@@ -102,7 +101,7 @@ def test_a_tuned_setting_stands_with_what_was_chosen_and_empty_before(tmp_path):
     record |= {"tuning": {"chosen": {"step_size": 0.25}}, "tuned_settings": "step_size", "tuning_evaluations": 7}
     (folder / "run.json").write_text(json.dumps(record))
     (folder / "metrics.json").write_text(json.dumps({"failure": None, "r_hat": 1.0}))
-    (row, *_) = rows_of(study, tmp_path)
+    (row, *_) = rows_of(study.runs, tmp_path)
     assert [row[name] for name in ("step_size", "tuned_settings", "tuning_evaluations")] == [0.25, "step_size", 7]
     assert table_of([row])["step_size"][0] == 0.25
 
@@ -110,30 +109,30 @@ def test_a_tuned_setting_stands_with_what_was_chosen_and_empty_before(tmp_path):
 @pytest.mark.parametrize("name", ["run.json", "metrics.json"])
 @pytest.mark.parametrize("content", ["", "[]", "{", "{}", "7"])
 def test_a_damaged_file_is_named_in_the_row_of_its_run_and_in_no_other(study, results, name, content):
-    others = rows_of(study, results)
+    others = rows_of(study.runs, results)
     path = results / "runs" / study.runs[OK].path / name
     path.write_text(content)
-    rows = rows_of(study, results)
+    rows = rows_of(study.runs, results)
     assert rows[OK]["status"] == "missing"
     assert f"{path} is damaged" in rows[OK]["reason"]
     assert rows[:OK] + rows[OK + 1 :] == others[:OK] + others[OK + 1 :]
 
 
 def test_the_table_has_the_documented_columns_and_their_types_also_where_all_is_empty(study, results):
-    for rows in (rows_of(study, results), rows_of(study, results)[UNTOUCHED:UNEVALUATED]):
+    for rows in (rows_of(study.runs, results), rows_of(study.runs, results)[UNTOUCHED:UNEVALUATED]):
         table = table_of(rows)
         assert list(table.columns) == list(COLUMNS)
         kinds = {"text": "string", "count": "Int64", "number": "float64", "flag": "boolean"}
         assert {name: str(kind) for name, kind in table.dtypes.items()} == {
             name: kinds[column.kind] for name, column in COLUMNS.items()
         }
-    undocumented = {name for row in rows_of(study, results) for name in row} - COLUMNS.keys()
+    undocumented = {name for row in rows_of(study.runs, results) for name in row} - COLUMNS.keys()
     assert undocumented == set()
     assert SETTINGS.keys() <= COLUMNS.keys()
 
 
 def test_the_closing_lines_say_what_is_missing_why_and_how_to_go_on(study, results):
-    table_of(rows_of(study, results)).to_csv(results / "summary.csv", index=False)
+    table_of(rows_of(study.runs, results)).to_csv(results / "summary.csv", index=False)
     rows = read_rows(results / "summary.csv")
     lines = closing_lines(rows, results)
     assert lines[0] == "small: 1 of 8 runs ok"
@@ -147,7 +146,7 @@ def test_the_closing_lines_say_what_is_missing_why_and_how_to_go_on(study, resul
 
 
 def test_the_closing_lines_say_where_the_report_is_and_what_of_it_failed(study, results):
-    table_of(rows_of(study, results)).to_csv(results / "summary.csv", index=False)
+    table_of(rows_of(study.runs, results)).to_csv(results / "summary.csv", index=False)
     rows = read_rows(results / "summary.csv")
     assert not [line for line in closing_lines(rows, results) if "report" in line]
     (results / "report.log").write_text("Traceback")
@@ -165,7 +164,7 @@ def test_the_closing_lines_say_where_the_report_is_and_what_of_it_failed(study, 
 
 
 def test_skipped_and_diverged_runs_are_results_but_a_failed_reference_is_a_gap(study, results):
-    table_of(rows_of(study, results)).to_csv(results / "summary.csv", index=False)
+    table_of(rows_of(study.runs, results)).to_csv(results / "summary.csv", index=False)
     rows = read_rows(results / "summary.csv")
     complete = [rows[number] for number in (OK, SKIPPED, DIVERGED)]
     assert is_complete(complete)

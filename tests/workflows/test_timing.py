@@ -9,9 +9,9 @@ from benchmarks import stopwatch
 from benchmarks.stopwatch import Work
 from records.failures import write_failure
 from records.layout import problem_path, read_outcome
-from workflows.grid import load_study
 from workflows.recovery import clear_failures
 from workflows.steps import timing
+from workflows.study import load_study
 from workflows.summary import rows_of
 from workflows.timing import ROUNDS, timed, timed_sizes
 
@@ -96,8 +96,8 @@ def test_the_summary_has_the_times_of_the_runs_whose_steps_were_timed(study, tmp
         timing, "_works", lambda size, arguments: (clock(1e-3 * (1 + size["num"]), 100, 6), clock(1e-4, 100, 6))
     )
     time_steps(study, results)
-    assert {row["reading_by_turns_us"] for row in rows_of(study, results)} == {0.0, None}
-    rows = {row["run"]: row["step_by_turns_us"] for row in rows_of(study, results)}
+    assert {row["reading_by_turns_us"] for row in rows_of(study.runs, results)} == {0.0, None}
+    rows = {row["run"]: row["step_by_turns_us"] for row in rows_of(study.runs, results)}
     middle = 10.0 * (ROUNDS + 1) // 2
     cell = "linear-points{}/pbnn+batch_size=2{}/jax-cpu/seed0"
     assert rows[cell.format(1000, "")] == pytest.approx(middle)
@@ -114,6 +114,6 @@ def test_a_measurement_that_failed_says_why_and_is_made_again(study, tmp_path):
     out = time_steps(study, results)
     outcome = read_outcome(out)
     assert outcome is not None and "no such data" in outcome["failure"]
-    assert {row["step_by_turns_us"] for row in rows_of(study, results)} == {None}
+    assert {row["step_by_turns_us"] for row in rows_of(study.runs, results)} == {None}
     clear_failures(results, [])
     assert not out.exists()

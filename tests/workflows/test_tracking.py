@@ -340,7 +340,7 @@ def test_a_damaged_summary_is_named_by_tracking_and_report(made_up, capfd, conte
     assert main(["--results", str(made_up.results), "--out", str(out)]) == 0
     assert json.loads(out.read_text())["failure"].startswith(f"{path} is damaged: ")
     capfd.readouterr()
-    assert report.main(["--study", str(made_up.folder / "study.yaml"), "--results", str(made_up.results)]) == 1
+    assert report.main(["--results", str(made_up.results)]) == 1
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith(f"{path} is damaged: ")
 

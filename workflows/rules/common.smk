@@ -13,15 +13,13 @@ from implementations.backends import BACKENDS
 from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.provenance import machine
 from implementations.plugins import checksum
-from records import layout
 from records.summary import is_complete, read_rows, report_failures, tracking_failure
 from records.usage import metered
 from reports.benchmarks import KEPT
 from workflows import recovery
-from workflows.grid import load_study
+from workflows.study import load_study
 from workflows.locks import Held, hold, take
-from workflows.looks import later_parts, runs_so_far
-from workflows.parts import in_parts
+from workflows.batches import in_batches
 from workflows.plan import plan_lines
 from workflows.progress import Progress, hush
 from workflows.summary import closing_lines
@@ -65,55 +63,28 @@ TIMED = timed_sizes(STUDY.runs)
 
 # One run of each setting whose step is tuned for all seeds at once, by where that is kept.
 TUNED_APART = {
-    str(layout.tuning_path(Path(RESULTS), run.variant.label, run.label, run.backend)): run
-    for run in STUDY.runs
-    if run.is_tuned_apart
+    str(run.tuning_path(Path(RESULTS))): run for run in STUDY.runs if run.is_tuned_apart
 }
 
-FIRST_PARTS = {part.name: part for part in in_parts(STUDY.runs)}
-
-
-def all_runs():
-    return runs_so_far(STUDY, Path(RESULTS))
-
-
-def all_parts():
-    """By name: those of the first look, and those that the looks on file have added."""
-    later = later_parts(STUDY, Path(RESULTS))
-    return FIRST_PARTS | {part.name: part for parts in later for part in parts}
+PARTS = {batch.name: batch for batch in STUDY.batches}
 
 
 def part_of(wildcards):
-    return FIRST_PARTS.get(wildcards.part) or all_parts()[wildcards.part]
+    return PARTS[wildcards.part]
 
 
-def evaluated_before(look=None):
-    """The marks of all parts up to a look, or of all there will be: what a later look adds is not known before it."""
-    names = list(FIRST_PARTS)
-    for number in range(1, look or len(STUDY.looks)):
-        checkpoints.look.get(number=number)
-        added = later_parts(STUDY, Path(RESULTS))[number - 1]
-        if not added:
-            break
-        for progress in PROGRESS:
-            progress.add([run for part in added for run in part.runs])
-        names += [part.name for part in added]
-    return expand(f"{PART}/evaluated.json", part=names)
+def all_evaluated():
+    """The marks of all batches."""
+    return expand(f"{PART}/evaluated.json", part=list(PARTS))
 
 
 def problem_of(run):
-    return str(layout.problem_path(Path(RESULTS), run.variant.label, run.seed))
-
-
-def weight_of(run):
-    return run.settings.target_weight(run.variant.size.num_points)
+    return str(run.problem_path(Path(RESULTS)))
 
 
 def reference_of(run):
     """The right answer for its target; None where the study asks for none."""
-    if not run.has_reference:
-        return None
-    return layout.reference_path(Path(RESULTS), run.variant.label, weight_of(run), run.seed)
+    return run.reference_path(Path(RESULTS))
 
 
 def problems_of(part):
@@ -126,9 +97,8 @@ def references_of(part):
 
 def tuning_of(run):
     """Where its step is kept that was tuned apart; None where it has one of its own."""
-    if not run.is_tuned_apart:
-        return None
-    return str(layout.tuning_path(Path(RESULTS), run.variant.label, run.label, run.backend))
+    path = run.tuning_path(Path(RESULTS))
+    return str(path) if path else None
 
 
 def tunings_of(part):
@@ -143,7 +113,7 @@ def run_to_tune(wildcards):
 
 def evaluated(run):
     """A run as the step that evaluates it reads it; without the weight there is no reference."""
-    return [run.path, run.seed, weight_of(run) if run.has_reference else None]
+    return [run.path, run.seed, run.target_weight if run.has_reference else None]
 
 
 def problems_timed(backend):
@@ -167,7 +137,7 @@ def planned(run):
 
 
 def folder_of(run):
-    return layout.run_folder(Path(RESULTS), run.path)
+    return run.folder(Path(RESULTS))
 
 
 def marks_of(part):
@@ -196,11 +166,11 @@ def keep_others_out():
 
 def clear_failures():
     """Take away what failed or is damaged, so that Snakemake finds it missing and makes it again; name the damaged."""
-    jobs = [recovery.Job(folder_of(run), Path(problem_of(run)), reference_of(run)) for run in all_runs()]
+    jobs = [recovery.Job(folder_of(run), Path(problem_of(run)), reference_of(run)) for run in STUDY.runs]
     pilots = [dataclasses.replace(run, seed=STUDY.pilot_seed) for run in TUNED_APART.values()]
     of_pilots = [Path(path) for run in pilots for path in (problem_of(run), reference_of(run))]
     lines = recovery.clear_failures(Path(RESULTS), jobs, of_pilots)
-    for part in all_parts().values():
+    for part in PARTS.values():
         lines += recovery.clear_marks(marks_of(part))
     for line in lines:
         print(f"{line}; it is made again", file=sys.stderr)
@@ -208,7 +178,7 @@ def clear_failures():
 
 def clear_conclusions():
     """The same for what is made of all runs. Not at the end of a call, when a person wants to read it."""
-    for line in recovery.clear_conclusions(Path(RESULTS), [run.path for run in all_runs()]):
+    for line in recovery.clear_conclusions(Path(RESULTS), [run.path for run in STUDY.runs]):
         print(f"{line}; it is made again", file=sys.stderr)
 
 
@@ -229,7 +199,7 @@ PROGRESS = []
 def watch_progress():
     """Tell of runs as they finish; what Snakemake says of its jobs goes to its log file alone, but for --verbose."""
     cores = workflow.resource_settings.cores or os.cpu_count() or 1
-    PROGRESS.append(Progress(all_runs(), Path(RESULTS), sys.stderr, cores))
+    PROGRESS.append(Progress(STUDY.runs, Path(RESULTS), sys.stderr, cores))
     PROGRESS[-1].start()
     if not workflow.output_settings.verbose:
         hush(logger, sys.stderr)
@@ -261,7 +231,7 @@ def everything(wildcards):
         clear_what_was_left()
     if workflow.is_main_process and workflow.dryrun:
         tell_plan()
-    return [*evaluated_before(), *rules.summary.output, *rules.track.output, *rules.report.output]
+    return [*all_evaluated(), *rules.summary.output, *rules.track.output, *rules.report.output]
 
 
 def run_step(name, *arguments, log=None):
@@ -273,10 +243,10 @@ def run_step(name, *arguments, log=None):
 
 def summarise_what_there_is():
     """Summary, tracking and report of a study that could not be finished: what is not there is a row too."""
-    if run_step("summary", "--study", STUDY_FILE):
+    if run_step("summary"):
         sys.exit("the summary could not be written, see above; when the cause is gone, the same command goes on")
     run_step("track", "--out", f"{RESULTS}/tracked.json", log="track.log")
-    if run_step("report", "--study", STUDY_FILE, log="report.log"):
+    if run_step("report", log="report.log"):
         # One of an earlier call would tell of other runs.
         Path(RESULTS, "report.html").unlink(missing_ok=True)
 

@@ -22,4 +22,4 @@ rule report:
     message:
         "report"
     shell:
-        '"$PYTHON" -m workflows.steps.report --study {input.study:q} --results {params.results} > {log} 2>&1'
+        '"$PYTHON" -m workflows.steps.report --results {params.results} > {log} 2>&1'

@@ -1,7 +1,7 @@
 rule summary:
     """One row per run of the study, whatever became of it; the columns are explained in records/columns.py."""
     input:
-        parts=lambda wildcards: evaluated_before(),
+        parts=all_evaluated(),
         timings=expand(TIMINGS, backend=TIMED),
         study=STUDY_FILE,
     output:
@@ -15,4 +15,4 @@ rule summary:
     message:
         "summary"
     shell:
-        '"$PYTHON" -m workflows.steps.summary --study {input.study:q} --results {params.results} > {log} 2>&1'
+        '"$PYTHON" -m workflows.steps.summary --results {params.results} > {log} 2>&1'

@@ -12,7 +12,7 @@ from records.study import StudyResults
 from records.usage import metered
 from reports.contents import contents_of
 from reports.render import render
-from workflows.grid import load_study
+from workflows.runs import read_description
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,7 +20,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     import matplotlib as mpl
 
     parser = argparse.ArgumentParser(prog="python -m workflows.steps.report", description=__doc__)
-    parser.add_argument("--study", type=Path, required=True)
     parser.add_argument("--results", type=Path, required=True, help="folder of the study's results")
     parser.add_argument("--out", type=Path, help="folder of the report, if it is another")
     arguments = parser.parse_args(argv)
@@ -32,8 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _report(arguments: argparse.Namespace) -> int:
     try:
-        planned = load_study(arguments.study)
-        study = StudyResults.load(arguments.results, planned.description, planned.looks)
+        study = StudyResults.load(arguments.results, read_description(arguments.results))
     except Damaged as error:
         print(error, file=sys.stderr)
         return 1

@@ -9,13 +9,12 @@ from implementations.infrastructure.files import atomic_path
 from records.checksums import list_of, listed
 from records.summary import table_of
 from records.usage import metered
-from workflows.grid import load_study
+from workflows.runs import read_runs
 from workflows.summary import rows_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m workflows.steps.summary", description=__doc__)
-    parser.add_argument("--study", type=Path, required=True)
     parser.add_argument("--results", type=Path, required=True, help="folder of the study's results")
     arguments = parser.parse_args(argv)
     with metered(arguments.results, "summary"):
@@ -24,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _summarise(arguments: argparse.Namespace) -> None:
-    rows = rows_of(load_study(arguments.study), arguments.results)
+    rows = rows_of(read_runs(arguments.results), arguments.results)
     table = table_of(rows)
     parquet, csv = (arguments.results / f"summary.{kind}" for kind in ("parquet", "csv"))
     with listed(list_of(csv), lambda: [parquet, csv]):

@@ -12,7 +12,7 @@ from implementations.tasks import find_task, prepare
 from implementations.tasks.data import digits, mnist_conv
 from implementations.tasks.data.features import with_features
 from implementations.tasks.task import Points, Task, Training
-from workflows.grid import load_study
+from workflows.study import load_study
 
 #: A network of random cosines on digits, which notes every call in a file.
 OWN = """

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from records.summary import read_rows
-from workflows.grid import load_study
-from workflows.parts import LONGEST, SHORTEST, expected_seconds, in_parts
-from workflows.structure import SCHEMA
+from workflows.batches import LONGEST, SHORTEST, expected_seconds, in_batches
+from workflows.study import SCHEMA, load_study
 
 STUDIES = SCHEMA.parents[1] / "studies"
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published" / "paper" / "summary.csv"
@@ -19,11 +18,11 @@ PUBLISHED = Path(__file__).parents[2] / "reports" / "published" / "paper" / "sum
 @pytest.mark.parametrize("name", ["smoke", "paper", "scaling"])
 def test_every_run_is_in_one_part_of_its_task_and_backend(name):
     runs = load_study(STUDIES / f"{name}.yaml").runs
-    parts = in_parts(runs)
+    parts = in_batches(runs)
     assert Counter(run for part in parts for run in part.runs) == Counter(runs)
     assert all((run.variant.label, run.backend) == (part.variant, part.backend) for part in parts for run in part.runs)
     assert len({part.name for part in parts}) == len(parts)
-    assert parts == in_parts(runs)
+    assert parts == in_batches(runs)
     for part in parts:
         longest_run = max(map(expected_seconds, part.runs))
         assert part.seconds <= 1.5 * LONGEST + longest_run
@@ -33,11 +32,11 @@ def test_every_run_is_in_one_part_of_its_task_and_backend(name):
 def test_a_small_study_of_one_task_keeps_several_cores_busy_and_a_tiny_one_is_one_part():
     runs = [run for run in load_study(STUDIES / "paper.yaml").runs if run.variant.task == "mnist"]
     of_one = [run for run in runs if run.backend == "jax-cpu"][:12]
-    parts = in_parts(of_one)
+    parts = in_batches(of_one)
     assert len(parts) >= 4
     assert max(part.seconds for part in parts) < sum(part.seconds for part in parts) / 3
     tiny = of_one[:1]
-    assert [part.runs for part in in_parts(tiny)] == [tuple(tiny)]
+    assert [part.runs for part in in_batches(tiny)] == [tuple(tiny)]
     assert SHORTEST < LONGEST
 
 
@@ -50,16 +49,16 @@ def test_a_number_that_a_pilot_run_will_choose_is_expected_to_be_the_default():
 def test_somebody_elses_method_shares_no_process_with_others():
     runs = load_study(STUDIES / "smoke.yaml").runs[:4]
     strange = [replace(run, source="/their/file.py:CARD", label=f"theirs{number}") for number, run in enumerate(runs)]
-    parts = in_parts_of_known_cost([*runs, *strange])
+    parts = in_batches_of_known_cost([*runs, *strange])
     assert all(len({run.source for run in part.runs}) == 1 for part in parts)
     assert sum(len(part.runs) for part in parts) == 8
 
 
-def in_parts_of_known_cost(runs):
+def in_batches_of_known_cost(runs):
     """A made-up file has no card to ask."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("workflows.parts.expected_seconds", lambda run: 1.0)
-        return in_parts(runs)
+        patch.setattr("workflows.batches.expected_seconds", lambda run: 1.0)
+        return in_batches(runs)
 
 
 def test_expected_times_are_those_of_the_published_study_within_a_factor():

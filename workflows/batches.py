@@ -1,8 +1,8 @@
-"""Parts of a study: runs of one task and backend that one process makes, and evaluates, one after the other.
+"""Batches of runs: one process samples, and one evaluates, the runs of a batch one after the other.
 
-A process pays once for its imports, and runs of one form share their compiled loop. Parts are neither so long that the
-last one keeps a single core busy, nor so short that starting them is most of the work. They follow from the study
-alone, and not from the machine, so that every call and every node of a cluster cuts it alike.
+A process pays once for its imports, and runs of one form share their compiled loop. A batch is neither so long that the
+last one keeps a single core busy, nor so short that starting it is most of the work. Batches depend on the study alone
+and not on the machine, so that every call and every node of a cluster finds the same ones.
 """
 
 import itertools
@@ -14,50 +14,43 @@ from implementations.backends import BACKENDS
 from implementations.sampling import MOST_AUDITED_POINTS, NUM_AUDITED
 from implementations.settings import NUM_BATCHES
 from implementations.tuning.ladder import budget_of
-from workflows.study import Run
+from workflows.runs import Run
 
-#: Expected seconds of a part. Starting a process takes some three, so a part is at least several times as long.
+#: Expected seconds of a batch. Starting a process takes some three, so a batch is at least several times as long.
 SHORTEST, LONGEST = 10.0, 40.0
 #: Leapfrog steps of a trajectory that ends by itself, about: 6 in a logistic regression, 700 in a whole network.
 TYPICAL_TRAJECTORY = 64
-#: Decisions that ask for as many points as it takes, from a mini-batch to all.
+#: Rules of acceptance that ask for as many points as a decision takes, from a mini-batch to all.
 ASKING = frozenset({"barker", "sequential", "poisson"})
-#: A small study is cut into this many parts where that leaves none too short: enough for the cores of a desktop.
-NUM_PARTS = 8
+#: A small study has this many batches if none of them is then too short: enough for the cores of a desktop.
+NUM_BATCHES_OF_STUDY = 8
 
 
 @dataclass(frozen=True)
-class Part:
+class Batch:
     """Some runs of one variant of a task on one backend."""
 
+    #: ``linear/jax-cpu/batch0``: its folder below ``results/<study>/batches``.
+    name: str
     variant: str
     backend: str
-    number: int
     runs: tuple[Run, ...]
-    #: Which look of a study with seeds as needed they are for, from 1.
-    look: int = 1
-
-    @property
-    def name(self) -> str:
-        """``linear/jax-cpu/part0``, ``linear/jax-cpu/look2-part0``: its folder below ``results/<study>/parts``."""
-        look = f"look{self.look}-" if self.look > 1 else ""
-        return f"{self.variant}/{self.backend}/{look}part{self.number}"
 
     @property
     def seconds(self) -> float:
         return sum(map(expected_seconds, self.runs))
 
 
-def in_parts(runs: Sequence[Run], look: int = 1) -> list[Part]:
-    """The runs of a study in parts. A method out of somebody's own file shares no process with others: it may do
-    anything to it."""
+def in_batches(runs: Sequence[Run]) -> list[Batch]:
+    """The runs of a study in batches. A method from a file of its own shares no process with others: it may do anything
+    to the process."""
     total = sum(map(expected_seconds, runs))
-    longest = min(max(total / NUM_PARTS, SHORTEST), LONGEST)
+    longest = min(max(total / NUM_BATCHES_OF_STUDY, SHORTEST), LONGEST)
     groups: dict[tuple[str, str], dict[str | None, list[Run]]] = {}
     for run in runs:
         groups.setdefault((run.variant.label, run.backend), {}).setdefault(run.source, []).append(run)
     return [
-        Part(variant, backend, number, members, look)
+        Batch(f"{variant}/{backend}/batch{number}", variant, backend, members)
         for (variant, backend), by_source in groups.items()
         for number, members in enumerate(
             itertools.chain.from_iterable(_pieces(sharing, longest) for sharing in by_source.values())
