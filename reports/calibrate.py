@@ -13,7 +13,7 @@ from pathlib import Path
 
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.infrastructure.files import Damaged
-from metrics.seeds import Estimate, paired_difference
+from metrics.seeds import paired_difference
 from records.display import format_estimate, format_name, format_value, task_name
 from records.setting_runs import SettingRuns, estimate_of
 from records.study import StudyResults
@@ -36,7 +36,7 @@ class Choice:
 def choose(candidates: Iterable[SettingRuns]) -> Choice:
     """The least mean validation ECE over the seeds that every batch size has; of equals the smaller batch.
 
-    A batch size with several settings stands with the one of most converged seeds, of equals with that of least noise
+    Of several settings of one batch size, the one with most converged seeds counts, of equals the one with least noise
     (σ²), whose answer is nearest to its target.
     """
     of_size: dict[int, SettingRuns] = {}
@@ -70,68 +70,49 @@ def batch_settings(study: StudyResults, variant: str, method: str) -> list[Setti
     return practical
 
 
-def ece_on_test(choice: Choice) -> tuple[Estimate, Estimate]:
-    """ECE on the test points: of the one batch size, and with a choice for each seed."""
-    own = {seed: one.values("ece")[seed] for seed, one in choice.best_of_seed.items()}
-    return estimate_of(_values(choice), "ece"), estimate_of(own, "ece")
-
-
 def format_choice(study: StudyResults, variant: str, method: str) -> list[str]:
     """The lines that the command prints."""
     choice = choose(batch_settings(study, variant, method))
-    overall, own = ece_on_test(choice)
-    full_line, comparison = _compared(study, variant, choice)
-    lines = [
+    rows = [(str(one["batch_size"]), one, "  <- chosen" if one is choice.best else "") for one in choice.candidates]
+    test = {seed: choice.best.values("ece")[seed] for seed in choice.seeds}
+    own = {seed: one.values("ece")[seed] for seed, one in choice.best_of_seed.items()}
+    each = ", ".join(f"seed {seed} n = {one['batch_size']}" for seed, one in sorted(choice.best_of_seed.items()))
+    try:
+        full = full_data_of(study, variant)
+        rows.append(("all", full, ""))
+        gain = format_estimate(paired_difference(test, full.values("ece")))
+        comparison = f"test ECE minus that of full data, paired over seeds: {gain}"
+    except NothingToShow as error:
+        comparison = f"no comparison with full data: {error}"
+    return [
         f"{study.name}: {method} on {task_name(variant)}, which mini-batch size n calibrates best?",
         "",
-        _line("n", "seeds", "validation ECE", "validation gap", "test ECE", "test gap", "run"),
+        _line("n", "seeds", *COLUMNS.values(), "run"),
         *(
-            _candidate(str(one["batch_size"]), one, "  <- chosen" if one is choice.best else "")
-            for one in choice.candidates
+            _line(
+                size,
+                str(len(one.converged)),
+                *(format_value(one, column) for column in COLUMNS),
+                f"{format_name(one)} on {one['backend']}{mark}",
+            )
+            for size, one, mark in rows
         ),
-    ]
-    return [
-        *lines,
-        *full_line,
         "",
         "95 % intervals over the seeds of a row; gap: confidence minus accuracy, or nominal minus observed coverage",
         f"Below, over the {len(choice.seeds)} seeds that have converged at every n:",
-        f"{_verdict(choice)}: test ECE {format_estimate(overall)}",
-        f"chosen for each seed: {_each(choice)}: test ECE {format_estimate(own)}",
+        f"{_verdict(choice)}: test ECE {format_estimate(estimate_of(test, 'ece'))}",
+        f"chosen for each seed: {each}: test ECE {format_estimate(estimate_of(own, 'ece'))}",
         comparison,
     ]
 
 
-def _verdict(choice: Choice) -> str:
-    """What was chosen, and whether the study could have chosen otherwise."""
-    best = choice.best["batch_size"]
-    if len(choice.candidates) == 1:
-        return f"n = {best} is the only one that was run, so there was nothing to choose"
-    ends = {choice.candidates[0]["batch_size"]: "smallest", choice.candidates[-1]["batch_size"]: "largest"}
-    edge = f" (the {ends[best]} that was run, so one beyond it may be better)" if best in ends else ""
-    return f"n = {best} calibrates best on the validation points, on the mean over seeds{edge}"
-
-
-def _compared(study: StudyResults, variant: str, choice: Choice) -> tuple[list[str], str]:
-    """Full data: its line of the table, and what the choice gains over it."""
-    try:
-        full = full_data_of(study, variant)
-    except NothingToShow as error:
-        return [], f"no comparison with full data: {error}"
-    gain = paired_difference(_values(choice), full.values("ece"))
-    return [
-        _candidate("all", full, "")
-    ], f"test ECE minus that of full data, paired over seeds: {format_estimate(gain)}"
-
-
-def _values(choice: Choice) -> dict[int, float | None]:
-    return {seed: choice.best.values("ece")[seed] for seed in choice.seeds}
-
-
-def _candidate(size: str, setting: SettingRuns, mark: str) -> str:
-    columns = ("validation_ece", "validation_confidence_gap", "ece", "confidence_gap")
-    cells = [format_value(setting, column) for column in columns]
-    return _line(size, str(len(setting.converged)), *cells, f"{format_name(setting)} on {setting['backend']}{mark}")
+#: The numbers that the command prints for each n.
+COLUMNS = {
+    "validation_ece": "validation ECE",
+    "validation_confidence_gap": "validation gap",
+    "ece": "test ECE",
+    "confidence_gap": "test gap",
+}
 
 
 def _line(size: str, seeds: str, *cells: str) -> str:
@@ -139,8 +120,14 @@ def _line(size: str, seeds: str, *cells: str) -> str:
     return f"{size:>5}  {seeds:>5}  " + "  ".join(f"{cell:<25}" for cell in numbers) + f"  {last}"
 
 
-def _each(choice: Choice) -> str:
-    return ", ".join(f"seed {seed} n = {one['batch_size']}" for seed, one in sorted(choice.best_of_seed.items()))
+def _verdict(choice: Choice) -> str:
+    """The choice, and whether the study could have chosen otherwise."""
+    best = choice.best["batch_size"]
+    if len(choice.candidates) == 1:
+        return f"n = {best} is the only one that was run, so there was nothing to choose"
+    ends = {choice.candidates[0]["batch_size"]: "smallest", choice.candidates[-1]["batch_size"]: "largest"}
+    edge = f" (the {ends[best]} that was run, so one beyond it may be better)" if best in ends else ""
+    return f"n = {best} calibrates best on the validation points, on the mean over seeds{edge}"
 
 
 def main(argv: Sequence[str] | None = None, program: str = "python -m reports.calibrate") -> int:

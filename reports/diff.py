@@ -1,7 +1,7 @@
-"""Two studies side by side: which verdicts changed, and which numbers moved by more than their error.
+"""Two studies compared: which verdicts changed, and which numbers moved by more than their error.
 
-    python -m reports.diff results/paper reports/published/paper
-    python -m reports.diff HEAD~5:reports/published/paper reports/published/paper
+    pbnn-bench compare results/paper reports/published/paper
+    pbnn-bench compare HEAD~5:reports/published/paper reports/published/paper
 
 A study is a folder with its summary, a ``summary.csv`` itself, or either at a commit, as ``git show`` writes it.
 """
@@ -36,7 +36,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two: its settings, and its verdicts by claim."""
+    """One of two studies: its settings, and its verdicts by claim."""
 
     name: str
     study: StudyResults
@@ -60,7 +60,7 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True)
 class Diff:
-    """What two studies differ in."""
+    """The differences between two studies."""
 
     moved: list[Move]
     num_compared: int
@@ -68,59 +68,51 @@ class Diff:
     verdicts: list[tuple[int, str, str]]
     only_one: list[Key]
     only_other: list[Key]
-    #: Settings with other numbers of converged runs: before and after, of how many.
+    #: Settings with other numbers of converged runs: before and after.
     converged: list[tuple[Key, str, str]]
+
+
+FILES = ("summary.csv", "claims.json")
 
 
 def load(name: str) -> Side:
     """A study by its folder, its summary, or either at a commit. Raises SettingError."""
-    side = _load(name)
-    if side.study.summary["label"].isna().any():
-        raise SettingError(f"{name} is of an older version: its summary has no column 'label' to tell settings apart")
-    return side
-
-
-def _load(name: str) -> Side:
     path = Path(name)
+    folder = path.parent if path.name == "summary.csv" else path
     if path.exists():
-        folder, summary = (path, None) if path.is_dir() else (path.parent, path)
-        try:
-            frame = table_of(pd.read_csv(summary, low_memory=False)) if summary else None
-            study = StudyResults.load(folder) if frame is None else StudyResults(folder, frame)
-        except FileNotFoundError:
-            raise SettingError(f"{name} has no summary: it is not the folder of a study") from None
-        claims = folder / "claims.json"
-        return Side(name, study, _verdicts(claims.read_bytes() if claims.exists() else b""))
-    commit, colon, inside = name.partition(":")
-    if not colon:
-        raise SettingError(f"no folder or file {name}; at a commit it is COMMIT:{name}")
-    inside = inside.removesuffix("/summary.csv").rstrip("/")
-    content = _at_commit(commit, f"{inside}/summary.csv")
-    if content is None:
-        raise SettingError(f"{inside}/summary.csv is not in commit {commit}, or there is no such commit")
-    study = StudyResults(Path(inside), table_of(pd.read_csv(io.BytesIO(content), low_memory=False)))
-    return Side(name, study, _verdicts(_at_commit(commit, f"{inside}/claims.json") or b""))
+        contents = [file.read_bytes() if file.exists() else None for file in (folder / one for one in FILES)]
+    else:
+        commit, colon, inside = name.partition(":")
+        if not colon:
+            raise SettingError(f"no folder or file {name}; at a commit it is COMMIT:{name}")
+        folder = Path(inside.removesuffix("/summary.csv"))
+        contents = [_at_commit(commit, (folder / one).as_posix()) for one in FILES]
+        if contents[0] is None:
+            raise SettingError(f"{folder}/summary.csv is not in commit {commit}, or there is no such commit")
+    summary, claims = contents
+    if summary is None:
+        raise SettingError(f"{name} has no summary: it is not the folder of a study")
+    try:
+        study = StudyResults(folder, table_of(pd.read_csv(io.BytesIO(summary), low_memory=False)))
+        verdicts = {claim["id"]: claim["verdict"] for claim in json.loads(claims)["claims"]} if claims else {}
+    except (ValueError, LookupError, TypeError) as error:
+        raise Damaged(f"{name} is damaged: {error}") from None
+    if study.summary["label"].isna().any():
+        raise SettingError(f"{name} is of an older version: its summary has no column 'label' to tell settings apart")
+    return Side(name, study, verdicts)
 
 
 def _at_commit(commit: str, path: str) -> bytes | None:
     if commit.startswith("-"):
         return None
     try:
-        done = subprocess.run(["git", "show", f"{commit}:./{path}"], capture_output=True, check=True)
+        return subprocess.run(["git", "show", f"{commit}:./{path}"], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
-    return done.stdout
-
-
-def _verdicts(content: bytes) -> dict[int, str]:
-    try:
-        return {claim["id"]: claim["verdict"] for claim in json.loads(content)["claims"]} if content else {}
-    except (ValueError, LookupError, TypeError) as error:
-        raise Damaged(f"claims.json is damaged: {error}") from None
 
 
 def diff(one: Side, other: Side) -> Diff:
-    """What moved from one to the other beyond its error, Holm's correction made for all that is compared."""
+    """The numbers that moved from one to the other beyond their error, with Holm's correction for all compared."""
     ours, theirs = one.settings, other.settings
     common = [key for key in ours if key in theirs]
     compared = [move for key in common for move in _moves(key, ours[key], theirs[key])]
@@ -159,24 +151,18 @@ def difference_of(one: SettingRuns, other: SettingRuns, column: str) -> tuple[Es
     """
     paired = other.difference(one, column)
     if paired.num_seeds > 1:
-        if _is_point(paired):
+        width = math.inf if paired.low is None or paired.high is None else paired.high - paired.low
+        if width <= ROUNDING * max(1.0, abs(paired.mean or 0.0)):
             return paired, _without_spread(one, other, column)
         return paired, min(1.0, 2 * min(p_above(paired, 0.0), p_below(paired, 0.0)))
-    samples = [[v for v in side.values(column).values() if v is not None] for side in (other, one)]
+    samples = [list(side.present(column).values()) for side in (other, one)]
+    mean = sum(samples[0]) / len(samples[0]) - sum(samples[1]) / len(samples[1])
     if min(map(len, samples)) < 2:
-        means = [sum(sample) / len(sample) for sample in samples]
-        return Estimate(means[0] - means[1], None, None, 1, 0), 1.0
+        return Estimate(mean, None, None, 1, 0), 1.0
     found = stats.ttest_ind(*samples, equal_var=False)
     low, high = found.confidence_interval(LEVEL)
-    mean = sum(samples[0]) / len(samples[0]) - sum(samples[1]) / len(samples[1])
     p_value = float(found.pvalue)
     return Estimate(mean, low, high, min(map(len, samples)), 0), 1.0 if math.isnan(p_value) else p_value
-
-
-def _is_point(value: Estimate) -> bool:
-    """Is its interval nothing but rounding?"""
-    width = math.inf if value.low is None or value.high is None else value.high - value.low
-    return width <= ROUNDING * max(1.0, abs(value.mean or 0.0))
 
 
 def _without_spread(one: SettingRuns, other: SettingRuns, column: str) -> float:
@@ -185,7 +171,7 @@ def _without_spread(one: SettingRuns, other: SettingRuns, column: str) -> float:
     A number that no seed changes, such as the data a step reads, has moved or not. One that seeds change may come in
     steps, as a share of few test points does, and then agree by chance: all that is left is that all have one sign.
     """
-    ours, theirs = ({v for v in side.values(column).values() if v is not None} for side in (one, other))
+    ours, theirs = (set(side.present(column).values()) for side in (one, other))
     if ours == theirs:
         return 1.0
     if len(ours) == len(theirs) == 1:
@@ -195,7 +181,7 @@ def _without_spread(one: SettingRuns, other: SettingRuns, column: str) -> float:
 
 def lines_of(found: Diff, one: Side, other: Side) -> list[str]:
     """The difference as text, what matters most first."""
-    # Together: what is on one side alone may have the same letters as something on the other.
+    # Together: a setting on one side alone may have the same letters as another on the other side.
     both = one.settings | {key: setting for key, setting in other.settings.items() if key not in one.settings}
     texts = setting_names(both.values())
     names = {key: texts[setting] for key, setting in both.items()}
@@ -218,10 +204,8 @@ def lines_of(found: Diff, one: Side, other: Side) -> list[str]:
 
 
 def _origin(side: Side) -> str:
-    commits = side.study.summary["git_commit"].dropna().unique()
-    return (
-        f"{side.name}, {len(side.study.summary):,} runs of commit {', '.join(one[:12] for one in commits) or 'unknown'}"
-    )
+    commits = ", ".join(one[:12] for one in side.study.summary["git_commit"].dropna().unique())
+    return f"{side.name}, {len(side.study.summary):,} runs of commit {commits or 'unknown'}"
 
 
 def _row(name: str, move: Move) -> list[str]:
@@ -232,7 +216,7 @@ def _row(name: str, move: Move) -> list[str]:
 def main(argv: Sequence[str] | None = None, program: str = "python -m reports.diff") -> int:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Two studies side by side: what moved beyond its error.",
+        description="Compare two studies: verdicts that changed, and numbers that moved beyond their error.",
         epilog="At a commit: HEAD~5:reports/published/paper",
     )
     for name in ("A", "B"):

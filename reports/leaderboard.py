@@ -4,43 +4,56 @@ Targets are those of a study: a task, and the weight w. A method stands once on 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 
 from implementations.methods import METHODS
-from metrics.seeds import Estimate
 from records.columns import COLUMNS
 from records.display import distinct_settings, format_given, task_name
 from records.methods import in_order
 from records.setting_runs import CONVERGED, SettingRuns, one_backend, plain_rows
 from records.study import StudyResults
-from reports.tables import MARGIN, WINNER_RULE, why_not
+from reports.table_model import Row, Table, estimate_column, flat, method_column, number_column, text_column
+from reports.tables import CANDIDATE_RULE, MARGIN, METRICS, why_not
 
-#: By what entrants within the bound are ranked.
+#: How entrants with a small bias are ranked.
 CRITERION = "ess_per_million_evaluations"
 NUMBERS = ("sd_ratio", "mean_error", CRITERION, "ess_per_second")
 MADE_ELSEWHERE = "made elsewhere"
 NOT_RUN = "not run at this target in this study"
 RULE = (
     f"Ranked by effective draws of the slowest prediction per million evaluations, among entrants whose bias is small "
-    f"(within {MARGIN} RMS sd in the mean, {100 * MARGIN:.0f} % in the sd). {WINNER_RULE.split('. ')[1]}."
+    f"(within {MARGIN} RMS sd in the mean, {100 * MARGIN:.0f} % in the sd). {CANDIDATE_RULE}"
 )
 
-Row = dict[str, Any]
 
-
-def leaderboards(study: StudyResults) -> dict[str, pd.DataFrame]:
-    """The leaderboard of every target of a study, by the name of its file."""
+def leaderboards(study: StudyResults) -> list[Table]:
+    """The leaderboard of every target of a study: a task, and the weight w."""
     targets: dict[tuple[str, float], list[SettingRuns]] = {}
     for setting in one_backend(study.all_settings):
         targets.setdefault((setting["variant"], weight_of(setting)), []).append(setting)
     texts = distinct_settings(study.all_settings)
-    return {
-        f"leaderboard_{variant}-w{weight:g}": pd.DataFrame(rows_of(settings, texts))
-        for (variant, weight), settings in targets.items()
-    }
+    return [_leaderboard(*target, rows_of(settings, texts)) for target, settings in targets.items()]
+
+
+def _leaderboard(variant: str, weight: float, rows: list[Row]) -> Table:
+    heading = target_text(variant, weight)
+    return Table(
+        f"leaderboard_{variant}-w{weight:g}",
+        f"Leaderboard of {heading}",
+        rows,
+        [
+            method_column(),
+            number_column("rank", meaning=RULE),
+            text_column("is_within_bound", "within the bound", words=lambda value: "yes" if value else "no"),
+            *(estimate_column(name, METRICS[name].heading) for name in NUMBERS),
+            text_column("reason", "why no rank"),
+        ],
+        "comparison",
+        heading,
+    )
 
 
 def rows_of(settings: Iterable[SettingRuns], texts: dict[SettingRuns, str]) -> list[Row]:
@@ -63,6 +76,7 @@ def with_entrant(board: pd.DataFrame, name: str, metrics: Row, evaluations: floa
     row = _row(_entrant(name, metrics, evaluations), MADE_ELSEWHERE)
     if row["reason"] is None and evaluations is None:
         row["reason"] = "its evaluations are not known"
+    row = flat(row)
     plain = board.astype(object).where(board.notna(), None)
     others = [{str(key): value for key, value in one.items()} for one in plain.to_dict("records")]
     ranked = [one for one in [*others, row] if one["reason"] is None]
@@ -96,22 +110,23 @@ def _entrant(name: str, metrics: Row, evaluations: float | None) -> SettingRuns:
     return SettingRuns(tuple(plain_rows(pd.DataFrame([{**dict.fromkeys(COLUMNS), **metrics, **costs, **run}]))))
 
 
-def _row(setting: SettingRuns, text: str) -> Row:
+def _row(setting: SettingRuns, text: str) -> dict[str, Any]:
     return {
         "rank": None,
         "method": setting["method"],
         "setting": text,
         "reason": _reason(setting),
-        "is_within_bound": _is_within_bound(setting),
-        **{key: value for name in NUMBERS for key, value in _numbers(setting, name).items()},
+        # None where its bias is unknown.
+        "is_within_bound": {None: True, "biased": False}.get(why_not(setting)),
+        **{name: setting.estimate(name) for name in NUMBERS},
         "num_converged": len(setting.converged),
         "num_runs": len(setting.rows),
         "tuning_evaluations": setting["tuning_evaluations"],
-        "runs": " ".join(setting.runs),
+        "runs": setting.runs,
     }
 
 
-def _ranked(rows: list[Row]) -> list[Row]:
+def _ranked(rows: Sequence[Row]) -> list[Row]:
     """Rows in their order, numbered as far as nothing speaks against it."""
     return [{**row, "rank": None if row["reason"] else number} for number, row in enumerate(rows, 1)]
 
@@ -148,9 +163,6 @@ def _reason(setting: SettingRuns) -> str | None:
     if problem is None:
         return None
     own = next((row["reason"] for row in setting.rows if row["status"] != "ok" and row["reason"]), None)
-    if all(row["status"] == "skipped" for row in setting.rows):
-        # A method that cannot be run on a problem says so itself.
-        return f"not applicable: {own}" if own and "not applicable" in own else f"not run: {own}"
     if own:
         return f"{problem}: {own}"
     if problem == "without a reference":
@@ -164,14 +176,3 @@ def _reason(setting: SettingRuns) -> str | None:
         note = next((row["convergence_note"] for row in setting.ok if row["convergence_note"]), None)
         return f"{problem}: {note}" if note else problem
     return problem
-
-
-def _is_within_bound(setting: SettingRuns) -> bool | None:
-    """Is its bias within the bound? None where that is unknown."""
-    problem = why_not(setting)
-    return True if problem is None else False if problem == "biased" else None
-
-
-def _numbers(setting: SettingRuns, name: str) -> Row:
-    found: Estimate = setting.estimate(name)
-    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}

@@ -13,31 +13,19 @@ import pandas as pd
 from markupsafe import Markup
 
 from implementations.infrastructure.provenance import PACKAGES
-from records.display import format_estimate, format_number, run_names
+from records.display import format_estimate, format_number, setting_names
 from records.methods import facts_of, in_order
 from records.setting_runs import CONVERGED
 from records.study import StudyResults
-from records.usage import budget, read_usage
 from reports import tables
-from reports.benchmarks import SECTION, Benchmarks, is_met, words
+from reports.benchmarks import SECTION, Benchmarks, is_met, named, ratio_text
 from reports.contents import contents_of
 from reports.findings import Finding
 from reports.inline_svg import colours_of, inline_svg
 from reports.judging import family_text
-from reports.leaderboard_table import leaderboard_tables
-from reports.page_tables import (
-    audit_table,
-    benchmarks_table,
-    budget_table,
-    columns_table,
-    comparison_table,
-    coverage_table,
-    differences_table,
-    runs_table,
-    winners_table,
-)
 from reports.strip import short, where
 from reports.style import on_dark, shape_of
+from reports.table_model import Table
 from reports.types import (
     IN_PART,
     INCONCLUSIVE,
@@ -109,36 +97,38 @@ def page(
     study: StudyResults,
     figures: Sequence[FigureResult],
     claims: Sequence[ClaimResult],
-    found_tables: Mapping[str, pd.DataFrame],
+    found_tables: Sequence[Table],
     failures: Sequence[str],
     speed: Speed,
     findings: Sequence[Finding] = (),
     run_pages: Collection[str] = (),
 ) -> str:
-    """The page as text: ``found_tables`` are those of ``reports.tables.all_tables``, ``failures`` what of it failed.
+    """The page as text: ``found_tables`` are those that have a file, ``failures`` what of it failed.
 
-    ``run_pages`` are the names of the pages of single runs that there are (``reports.run_page``).
+    ``run_pages`` are the runs that have a page of their own (``reports.run_page``).
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"number": format_number, "count": count, "estimate": format_estimate, "parted": parted}
+    environment = templates()
+    environment.filters |= {"estimate": format_estimate, "parted": parted, "named": named, "ratio": ratio_text}
     environment.filters |= {"enumerated": enumerated, "num_cases": num_cases, "short": short, "where": where}
     script = _read("tables.js") + _read("marks.js")
     style = _read("style.css") + _colours(study, [*figures, *speed.figures])
     anchors = anchors_of(study)
-    environment.filters["by_setting"] = partial(by_setting, names=run_names(study.all_settings), anchors=anchors)
+    names = {
+        row["run"]: (name, row["seed"])
+        for setting, name in setting_names(study.all_settings).items()
+        for row in setting.rows
+    }
+    environment.filters["by_setting"] = partial(by_setting, names=names, anchors=anchors)
     asked = [result for result in claims if result.verdict.outcome != NOT_ASKED]
     arguments = arguments_of(asked, figures)
     beside = [argument.figure for argument in arguments]
     # What could not be drawn is named among the others.
     others = [figure for figure in figures if figure not in beside]
-    winners = winners_table(found_tables)
-    has_winners = winners is not None and bool(winners.lines(False))
+    sections: dict[str, list[Table]] = {}
+    for table in (*found_tables, tables.runs_table(study, anchors, run_pages), tables.budget_table(study)):
+        sections.setdefault(table.section, []).append(table)
+    winners = sections.pop("winners", [])
+    has_winners = any(row.get("method") for table in winners for row in table.rows)
     hero = next((figure for figure in figures if figure.png), None)
     return environment.get_template("page.html").render(
         study=study,
@@ -169,24 +159,11 @@ def page(
         statuses=study.summary["status"].value_counts().to_dict(),
         num_converged=sum(len(one.converged) for one in study.all_settings),
         converged=CONVERGED,
+        tables=sections,
         winners=winners,
         winner_rule=tables.WINNER_RULE,
-        missing=found_tables.get("missing", pd.DataFrame()).to_dict("records"),
-        comparisons=[
-            *leaderboard_tables(found_tables),
-            *(comparison_table(variant, found_tables) for variant in study.variants),
-        ],
-        differences=[
-            differences_table(variant, found_tables)
-            for variant in study.variants
-            if f"differences_{variant}" in found_tables
-        ],
-        audits=[audit_table(variant, found_tables) for variant in study.variants if f"audit_{variant}" in found_tables],
-        budget=budget_table(used) if (used := budget(read_usage(study.folder))) else None,
-        coverage=coverage_table(found_tables["coverage"]) if "coverage" in found_tables else None,
-        runs=runs_table(study, list(anchors.values()), run_pages),
+        missing=[row for table in found_tables if table.name == "missing" for row in table.rows],
         has_run_pages=bool(run_pages),
-        columns=columns_table(),
         speed=speed,
         **(_benchmark_parts(speed.benchmarks) if speed.benchmarks else {}),
         anchors=anchors,
@@ -208,20 +185,36 @@ def _title(study: StudyResults, findings: Sequence[Finding]) -> str:
     return text[:1].upper() + text[1:]
 
 
+def templates() -> jinja2.Environment:
+    """The templates of pages; everything that they print is escaped."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": format_number, "count": count}
+    return environment
+
+
 def anchors_of(study: StudyResults) -> dict[str, str]:
     """The id of each run's row, by the run."""
     return {run: f"run-{position}" for position, run in enumerate(study.summary["run"], start=1)}
 
 
 def by_setting(
-    runs: Iterable[str], names: Mapping[str, str], anchors: Mapping[str, str]
-) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Settings by name, each with its seeds and the ids of their rows; a run without a row by its folder alone."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    runs: Iterable[str], names: Mapping[str, tuple[str, int]], anchors: Mapping[str, str]
+) -> dict[str, list[tuple[int, str]]]:
+    """Settings by name, each with its seeds and the ids of their rows; a run without a row by its folder."""
+    found: dict[str, list[tuple[int, str]]] = {}
     for run in runs:
-        setting, _, seed = names[run].rpartition(" ") if run in anchors else (run, "", "")
-        found.setdefault(setting, []).extend([(seed, anchors[run])] if run in anchors else [])
-    return list(found.items())
+        if run in names:
+            setting, seed = names[run]
+            found.setdefault(setting, []).append((seed, anchors[run]))
+        else:
+            found.setdefault(run, [])
+    return found
 
 
 def origin(study: StudyResults) -> dict[str, str]:
@@ -352,7 +345,6 @@ def _benchmark_parts(benchmarks: Benchmarks) -> dict[str, Any]:
             "versions": ", ".join(f"{name} {version}" for name, version in benchmarks.versions.items()),
             "commit": commit or "not on file",
         },
-        "targets": benchmarks_table("targets", "Performance targets of a step, and its time", benchmarks.targets),
-        "missed": [words(row) for row in benchmarks.targets if is_met(row) is False],
-        "measurements": benchmarks_table("measurements", "Every benchmark", benchmarks.rows),
+        "num_targets": len(benchmarks.targets),
+        "missed": [row for row in benchmarks.targets if is_met(row) is False],
     }

@@ -21,7 +21,7 @@ from reports.findings import findings_of
 from reports.judging import format_error, judge_claims
 from reports.leaderboard import leaderboards
 from reports.page import anchors_of, origin, page
-from reports.run_page import FOLDER, run_pages
+from reports.run_page import run_pages
 from reports.style import NARROW, PHONE, theme
 from reports.types import Claim, FigureResult, FigureSpec, NothingToShow, Source, Speed
 
@@ -55,13 +55,13 @@ def render(
     _write_folder(out / "figures", {name: content for name, content in pictures.items() if content})
     found_tables = tables.all_tables(study)
     if contents_of(study.name).has_leaderboard:
-        found_tables |= leaderboards(study)
+        found_tables += leaderboards(study)
     if speed.benchmarks:
-        found_tables["benchmarks"] = tables.benchmarks(speed.benchmarks)
-    csv_files = {f"{name}.csv": tables.to_csv(table).encode() for name, table in found_tables.items()}
-    _write_folder(out / "tables", csv_files)
-    pages = dict(run_pages(study, anchors_of(study)))
-    _write_folder(out / FOLDER, pages)
+        found_tables.append(tables.benchmarks(speed.benchmarks))
+    _write_folder(out / "tables", {f"{table.name}.csv": table.to_csv().encode() for table in found_tables})
+    anchors = anchors_of(study)
+    pages = dict(run_pages(study))
+    _write_folder(out / "pages", {f"{anchors[run]}.html": text.encode() for run, text in pages.items()})
     head = {"study": study.name, "description": study.description, **origin(study)}
     write_json(out / "figures.json", head | {"figures": [_figure_entry(figure) for figure in all_drawn]})
     words = contents_of(study.name).words

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 from markupsafe import Markup
 
@@ -16,12 +15,10 @@ from records.display import format_given, format_number, format_settings, method
 from records.layout import plain, run_folder
 from records.setting_runs import CONVERGED, MAX_R_HAT, Row, SettingRuns, is_converged
 from records.study import StudyResults
+from reports.page import anchors_of, templates
 from reports.small_svg import Line, chart, thinned
 
-TEMPLATES = Path(__file__).parent / "templates"
-#: The folder of the pages, beside the report.
-FOLDER = "pages"
-#: What a page has of the summary, as far as the run has it.
+#: The columns of the summary on a page, as far as the run has them.
 SHOWN = (
     *("acceptance_rate", "mean_variance", "r_hat", "ess_bulk_min", "ess_tail_min", "mean_error", "sd_ratio"),
     *("sliced_w2", "ece", "confidence_gap", "nll", "accuracy", "rmse", "wall_clock_s", "warmup_s", "compile_s"),
@@ -33,47 +30,39 @@ NUM_LOOKED_AT, NUM_LENGTHS = 100, 12
 NUM_LOOKS = 4
 
 
-def run_pages(study: StudyResults, anchors: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-    """Name and content of the page of every run that has draws; ``anchors`` names its row of the report."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    template = environment.get_template("run.html")
+def run_pages(study: StudyResults) -> Iterator[tuple[str, str]]:
+    """The page of every run that has draws, by the run."""
+    template, anchors = templates().get_template("run.html"), anchors_of(study)
     for row in study.rows:
         folder = run_folder(study.folder, row["run"])
-        if row["status"] in ("ok", "diverged") and (folder / "draws.npz").exists():
-            yield page_name(anchors[row["run"]]), _page(template, study, row, folder, anchors[row["run"]]).encode()
-
-
-def page_name(anchor: str) -> str:
-    return f"{anchor}.html"
-
-
-def _page(template: jinja2.Template, study: StudyResults, row: Row, folder: Path, anchor: str) -> str:
-    record, charts, failure = None, [], ""
-    try:
-        record = read_record(folder)
-        charts = [*trace_charts(read_npz(folder / "draws.npz"), row), *_reliability(folder, row)]
-    except (Damaged, OSError) as error:
-        failure = str(error)
-    one = SettingRuns((row,))
-    return template.render(
-        study=study.name,
-        row=row,
-        title=f"{method_name(row['method'])} on {task_name(row['variant'])}, {row['backend']}, seed {row['seed']}",
-        settings=format_settings(one),
-        anchor=anchor,
-        charts=[(heading, Markup(svg), text) for heading, svg, text in charts],
-        numbers=[
-            (name, _number(row[name]), COLUMNS[name].meaning) for name in SHOWN if row.get(name) is not None
-        ],
-        is_converged=is_converged(row),
-        converged=CONVERGED,
-        command=command_of(record, row) if record else "",
-        failure=failure,
-        looks=NUM_LOOKS,
-    )  # fmt: skip
+        if row["status"] not in ("ok", "diverged") or not (folder / "draws.npz").exists():
+            continue
+        charts, command, failure = [], "", ""
+        try:
+            command = command_of(read_record(folder) or {}, row)
+            charts = [*trace_charts(read_npz(folder / "draws.npz"), row), *_reliability(folder, row)]
+        except (Damaged, OSError) as error:
+            failure = str(error)
+        yield (
+            row["run"],
+            template.render(
+                study=study.name,
+                row=row,
+                title=f"{method_name(row['method'])} on {task_name(row['variant'])}, {row['backend']}, "
+                f"seed {row['seed']}",
+                settings=format_settings(SettingRuns((row,))),
+                anchor=anchors[row["run"]],
+                charts=[(heading, Markup(svg), text) for heading, svg, text in charts],
+                numbers=[
+                    (name, _number(row[name]), COLUMNS[name].meaning) for name in SHOWN if row.get(name) is not None
+                ],
+                is_converged=is_converged(row),
+                converged=CONVERGED,
+                command=command,
+                failure=failure,
+                looks=NUM_LOOKS,
+            ),
+        )
 
 
 def _number(value: Any) -> str:
@@ -171,16 +160,14 @@ def _reliability(folder: Path, row: Row) -> list[tuple[str, str, str]]:
 
 
 def command_of(record: Mapping[str, Any], row: Row) -> str:
-    """The command that makes the run again, with every setting; a study's own options are for the study to set."""
-    if row["num_epochs"] is not None or row["fresh_points"] is not None:
+    """The command that makes the run again, with every setting; empty where only a study has an option of the run."""
+    if not record or row["num_epochs"] is not None or row["fresh_points"] is not None:
         return ""
-    words = ["pbnn-bench", "sample", "--task", record["task"]]
-    words += ["--method", record.get("method_source") or record["method"]]
-    words += ["--backend", record["backend"], "--seed", str(record["seed"])]
-    usual = {"stochastic": "last", "prior": "gaussian", "prior_scale": 1.0}
-    for name, value in usual.items():
-        words += [f"--{name.replace('_', '-')}", plain(record[name])] if record[name] != value else []
-    words += ["--num-points", str(record["num_points"])] if "-points" in row["variant"] else []
-    for name, value in record["settings"].items():
-        words += ["--set", f"{name}={plain(value)}"]
-    return shlex.join([*words, "--out", "again"])
+    options = {
+        **{name: record[name] for name in ("task", "backend", "seed", "stochastic", "prior", "prior_scale")},
+        "method": record.get("method_source") or record["method"],
+        "num_points": record["num_points"],
+    }
+    words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", plain(value))]
+    words += [word for name, value in record["settings"].items() for word in ("--set", f"{name}={plain(value)}")]
+    return shlex.join(["pbnn-bench", "sample", *words, "--out", "again"])

@@ -1,27 +1,47 @@
-"""The tables of a report, as data frames: settings side by side, the winner of each target, and what is missing.
+"""The tables of a report: settings next to each other, the winner of each target, decisions, and every run.
 
 A row of a comparison is a setting on a backend; its numbers are means over its seeds with 95 % intervals. Every number
 follows from rows of the summary.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from metrics.seeds import Estimate, mean_of_measured
-from records.display import distinct_settings, format_name, method_name
+from records.columns import COLUMNS
+from records.display import (
+    distinct_settings,
+    format_given,
+    format_name,
+    format_number,
+    method_name,
+    run_names,
+    task_name,
+)
 from records.methods import facts_of, in_order
 from records.setting_runs import CONVERGED, SettingRuns, full_data
 from records.study import StudyResults
-from reports.benchmarks import Benchmarks, is_met
+from records.usage import WORK, budget, read_usage
+from reports.benchmarks import Benchmarks, is_met, named, ratio_text
+from reports.table_model import (
+    Cell,
+    Column,
+    Row,
+    Table,
+    counts_text,
+    estimate_column,
+    filled,
+    given_column,
+    method_cell,
+    method_column,
+    number_column,
+    text_column,
+)
 
 #: The deviation from the reference that a winner may have, in RMS sd of the reference: a tenth of an error bar,
 #: which nobody sees in a figure. A hundred independent draws resolve it.
 MARGIN = 0.1
-
-Row = dict[str, Any]
 
 
 class Metric(NamedTuple):
@@ -32,7 +52,7 @@ class Metric(NamedTuple):
 
 
 CONVERGENCE, FIDELITY, QUALITY, COST = "sampler", "fidelity to its own target", "calibration and prediction", "cost"
-#: In the order in which they are to be read: whether a chain has converged, is right, is useful, and what it costs.
+#: In reading order: has a chain converged, is it right, is it useful, what does it cost?
 METRICS = {
     "ess_bulk_min": Metric("ESS", CONVERGENCE),
     "acceptance_rate": Metric("acceptance", CONVERGENCE),
@@ -50,7 +70,19 @@ METRICS = {
     "ess_per_second": Metric("ESS per second", COST),
     "ess_per_million_evaluations": Metric("ESS per million evaluations", COST),
 }
-#: What a paired difference against the full-data chain is taken of.
+#: The columns that a comparison shows at first, the most important first.
+FIRST = (
+    "method",
+    "num_converged",
+    "sd_ratio",
+    "mean_error",
+    "ece",
+    "ess_per_million_evaluations",
+    "ess_per_second",
+    "target_weight",
+    "nll",
+)
+#: The columns whose paired differences from the full-data chain are shown.
 COMPARED = {
     "ece": "ECE",
     "confidence_gap": "confidence gap",
@@ -60,30 +92,21 @@ COMPARED = {
     "rmse": "RMSE",
     "crps": "CRPS",
 }
-#: By what the winner is chosen.
-CRITERIA = ("ess_per_second", "ess_per_million_evaluations")
+#: How winners are chosen.
+CRITERIA = {"ess_per_second": "second", "ess_per_million_evaluations": "million evaluations"}
 
 
-def _names(setting: SettingRuns, texts: Mapping[SettingRuns, str]) -> Row:
-    """The first cells of a setting's row."""
+def _names(setting: SettingRuns, texts: Mapping[SettingRuns, str]) -> dict[str, Any]:
+    """The first entries of a setting's row."""
     return {"method": setting["method"], "setting": texts[setting], "backend": setting["backend"]}
 
 
-def _counted(words: Iterable[str | None]) -> str:
-    """``2 skipped, 1 failed``; None counts for nothing."""
-    return ", ".join(f"{count} {word}" for word, count in Counter(words).items() if word is not None)
+def _counted(words: Iterable[str | None]) -> dict[str, int]:
+    """How often each word occurs; None does not count."""
+    return dict(Counter(word for word in words if word is not None))
 
 
-def _numbers(name: str, value: Estimate) -> Row:
-    return {name: value.mean, f"{name}_low": value.low, f"{name}_high": value.high}
-
-
-def _frame(rows: list[Row]) -> pd.DataFrame:
-    """The rows as a frame without the columns that are empty in all of them."""
-    return pd.DataFrame(rows).dropna(axis="columns", how="all")
-
-
-def comparison(study: StudyResults, variant: str) -> pd.DataFrame:
+def comparison(study: StudyResults, variant: str) -> Table:
     """One row per setting and backend of a task: how its runs ended, then METRICS over the seeds that are evidence.
 
     ``<metric>_resolved`` counts the seeds whose deviation is more than Monte Carlo error.
@@ -100,18 +123,54 @@ def comparison(study: StudyResults, variant: str) -> pd.DataFrame:
             "r_hat_max": max((row["r_hat"] for row in setting.ok if row["r_hat"] is not None), default=None),
         }
         for name, metric in METRICS.items():
-            row |= _numbers(name, setting.estimate(name))
+            row[name] = setting.estimate(name)
             if metric.group == FIDELITY and setting.has(name):
                 row[f"{name}_resolved"] = sum(bool(one[f"{name}_resolved"]) for one in setting.evidence)
         rows.append(row)
-    return _frame(rows)
+    several = len({row["backend"] for row in rows}) > 1
+    return Table(
+        f"comparison_{variant}",
+        f"Settings on {task_name(variant)}: means over seeds with 95 % intervals",
+        filled(rows),
+        [
+            method_column(),
+            text_column("backend"),
+            Column("target_weight", "w", given_column("target_weight", "w").cell, group="setting"),
+            Column("num_converged", "converged", _converged_cell, f"converged runs ({CONVERGED})", CONVERGENCE),
+            number_column(
+                "r_hat_max", "R-hat", CONVERGENCE, _warning, "largest of the seeds: " + COLUMNS["r_hat"].meaning
+            ),
+            *(
+                estimate_column(name, metric.heading, metric.group, _within_error(name))
+                for name, metric in METRICS.items()
+            ),
+        ],
+        "comparison",
+        task_name(variant),
+        first=("method", "backend", *FIRST[1:]) if several else FIRST,
+        is_folded=lambda row: row["not_ok"] == {"skipped": row["num_runs"]},
+        folded_as="skipped settings",
+    )
 
 
-def differences(study: StudyResults, variant: str) -> pd.DataFrame:
-    """Paired differences of each setting against the full-data chain of the same backend, on the test points.
+def _warning(row: Row) -> str:
+    return "warn" if row["num_converged"] < row["num_ok"] else ""
 
-    Of converged runs alone: where one side has not converged, a difference says little about either. Empty where the
-    task has no such chain.
+
+def _within_error(name: str) -> Any:
+    return lambda row: row.get(f"{name}_resolved") == 0
+
+
+def _converged_cell(row: Row) -> Cell:
+    text = f"{row['num_converged']} of {row['num_runs']}"
+    return Cell(text, counts_text(row.get("not_ok", {})), row["num_converged"] / row["num_runs"], _warning(row))
+
+
+def differences(study: StudyResults, variant: str) -> Table:
+    """Paired differences of each setting from the full-data chain of the same backend, on the test points.
+
+    Of converged runs only: a chain that has not converged says little about either side. Empty where the task has no
+    full-data chain.
     """
     settings = [one for one in study.settings(variant=variant) if one.converged]
     rows = []
@@ -121,17 +180,31 @@ def differences(study: StudyResults, variant: str) -> pd.DataFrame:
         if baseline is None or baseline is setting:
             continue
         row = _names(setting, texts) | {"baseline": format_name(baseline)}
-        for name in COMPARED:
-            row |= _numbers(name, setting.difference(baseline, name))
-        rows.append(row)
-    return _frame(rows)
+        rows.append(row | {name: setting.difference(baseline, name) for name in COMPARED})
+    baselines = ", ".join(dict.fromkeys(row["baseline"] for row in rows))
+
+    def is_unresolved(name: str) -> Any:
+        return lambda row: name in row and not row[name].excludes_zero
+
+    return Table(
+        f"differences_{variant}",
+        f"Differences on {task_name(variant)} from {baselines} of the same backend",
+        filled(rows),
+        [
+            method_column(),
+            text_column("backend"),
+            *(estimate_column(name, heading, "", is_unresolved(name)) for name, heading in COMPARED.items()),
+        ],
+        "differences",
+        first=("method", "backend", *COMPARED),
+    )
 
 
 RESIDUAL = "audit_balance_residual"
 
 
 def audited(setting: SettingRuns) -> bool:
-    """Were its decisions weighed by all the data? What moves without deciding has none."""
+    """Were its decisions compared with those of all the data? A method that accepts every move decides nothing."""
     has_audit = any(setting.has(name) for name in ("audit_wrong_accepts", RESIDUAL))
     return has_audit and facts_of(setting["method"]).acceptance != "always"
 
@@ -156,30 +229,60 @@ def points_share(setting: SettingRuns) -> Estimate:
     return Estimate(setting["batch_size"] * (setting["num_batches"] or 1) / num_points, None, None, 0, 0)
 
 
-def audit(study: StudyResults, variant: str) -> pd.DataFrame:
-    """One row per setting of a task whose decisions were audited: how often it decides otherwise than all the data.
+def audit(study: StudyResults, variant: str) -> Table:
+    """One row per setting of a task whose decisions were audited: how often do all the data decide otherwise?
 
-    A wrong decision is no bias where a method is exact by a rule of its own; its residual tells.
+    A method that is exact by a rule of its own may decide otherwise without bias; its residual tells.
     """
-    rows = []
     texts = distinct_settings(study.all_settings)
-    for setting in filter(audited, study.settings(variant=variant)):
-        row = _names(setting, texts) | {"target_weight": setting["target_weight"]}
-        row["exactness"] = str(facts_of(setting["method"]).exactness)
-        for name in ("audit_wrong_accepts", "audit_wrong_rejects"):
-            row |= _numbers(name, setting.estimate(name))
-        row |= _numbers("points_share", points_share(setting)) | _numbers(RESIDUAL, residual_of(setting))
-        rows.append(row)
-    return _frame(rows)
+    rows = [
+        _names(setting, texts)
+        | {
+            "target_weight": setting["target_weight"],
+            "exactness": str(facts_of(setting["method"]).exactness),
+            **{name: setting.estimate(name) for name in ("audit_wrong_accepts", "audit_wrong_rejects")},
+            "points_share": points_share(setting),
+            RESIDUAL: residual_of(setting),
+        }
+        for setting in filter(audited, study.settings(variant=variant))
+    ]
+    several = len({row["backend"] for row in rows}) > 1
+    return Table(
+        f"audit_{variant}",
+        f"Decisions on {task_name(variant)} compared with those of all data: means over seeds with 95 % intervals",
+        filled(rows),
+        [
+            method_column(),
+            *([text_column("backend")] if several else []),
+            given_column("target_weight", "w"),
+            text_column("exactness", "on paper", "what the method's card says of its target"),
+            estimate_column("audit_wrong_accepts", "wrong accepts"),
+            estimate_column("audit_wrong_rejects", "wrong rejects"),
+            estimate_column(
+                "points_share",
+                "points per decision / N",
+                meaning="points that a decision reads, as a share of the data; gradients not counted",
+            ),
+            estimate_column(
+                RESIDUAL,
+                "residual",
+                meaning=f"{COLUMNS[RESIDUAL].meaning}; its interval is that of the audit, converged or not",
+            ),
+        ],
+        "audits",
+    )
 
 
-WINNER_RULE = (
-    "Settings of one task compete when they have the same target, that is the same weight w. "
+CANDIDATE_RULE = (
     f"A setting is a candidate when all its runs have converged ({CONVERGED}), none diverged, "
     "failed or is missing, and its bias is small: "
     f"in no seed is the predictive mean resolved to be more than {MARGIN} RMS sd from the "
     f"right answer, or the predictive sd more than {100 * MARGIN:.0f} % off, and its Monte Carlo errors are below "
-    f"{MARGIN}, so that such a bias would have shown. The winner is the candidate with the most effective draws for "
+    f"{MARGIN}, so that such a bias would have shown."
+)
+WINNER_RULE = (
+    "Settings of one task compete when they have the same target, that is the same weight w. "
+    f"{CANDIDATE_RULE} The winner is the candidate with the most effective draws for "
     "its cost, in seconds and in evaluations of single data points. It leads clearly when the 95 % interval of its "
     "ratio to the best other method, paired by seed, lies above 1. Targets that only one setting was run on are left "
     "out. Entrants are the methods that ran at this target, with how many of their settings are candidates; a method "
@@ -187,14 +290,14 @@ WINNER_RULE = (
 )
 
 
-def winners(study: StudyResults) -> pd.DataFrame:
+def winners(study: StudyResults) -> Table:
     """For every target with several settings and each of CRITERIA: the winner by WINNER_RULE, or why there is none."""
     contests: dict[tuple[str, float], list[SettingRuns]] = {}
     for setting in study.all_settings:
-        # A setting of which no run has begun has no target on file.
+        # A setting of which no run has begun has no target yet.
         if setting["target_weight"] is not None:
             contests.setdefault((setting["variant"], setting["target_weight"]), []).append(setting)
-    found = []
+    rows = []
     texts = distinct_settings(study.all_settings)
     for (variant, weight), settings in contests.items():
         if len({one["label"] for one in settings}) < 2:
@@ -204,31 +307,57 @@ def winners(study: StudyResults) -> pd.DataFrame:
         names = {"variant": variant, "target_weight": weight, "target": target}
         others = [one for one in study.settings(variant=variant) if one not in settings]
         who = {"entrants": _entrants(settings), "not_run": _absent(settings, others)}
-        found += [names | _winner(settings, criterion, texts) | who for criterion in CRITERIA]
-    return pd.DataFrame(found)
+        rows += [names | _winner(settings, criterion, texts) | who for criterion in CRITERIA]
+    return Table(
+        "winners",
+        "Most effective draws for their cost, among settings with a small bias",
+        rows,
+        [
+            Column("variant", "task and target", lambda row: Cell(task_name(row["variant"]), row["target"])),
+            text_column("criterion", "ESS per", words=CRITERIA.__getitem__),
+            Column("method", "winner", _winner_cell),
+            estimate_column("value", "ESS"),
+            Column("mean_error", "bias (mean, width)", _bias_cell),
+            Column("lead", "lead", _lead_cell),
+            Column(
+                "entrants",
+                "entrants",
+                lambda row: _methods_cell(row["entrants"], counts_text(row["left_out"])),
+                "methods that ran at this target, and how many of their settings are candidates",
+            ),
+            Column(
+                "not_run",
+                "not run",
+                lambda row: _methods_cell(row["not_run"]),
+                "methods that the study runs on this task, but not at this target",
+            ),
+        ],
+        "winners",
+        is_folded=lambda row: row.get("method") is None,
+        folded_as="rows without a winner",
+    )
 
 
-def _entrants(settings: list[SettingRuns]) -> str:
-    """``PBNN 3 of 7; SGLD 1 of 2``: the methods that ran, and how many of their settings are candidates."""
+def _entrants(settings: list[SettingRuns]) -> tuple[str, ...]:
+    """``PBNN 3 of 7``: the methods that ran, and how many of their settings are candidates."""
     ran = [one for one in settings if one.ok]
-    parts = []
+    found = []
     for method in in_order(one["method"] for one in ran):
         own = [one for one in ran if one["method"] == method]
-        parts.append(f"{method_name(method)} {sum(why_not(one) is None for one in own)} of {len(own)}")
-    # Some names have a comma.
-    return "; ".join(parts)
+        found.append(f"{method_name(method)} {sum(why_not(one) is None for one in own)} of {len(own)}")
+    return tuple(found)
 
 
-def _absent(settings: list[SettingRuns], others: list[SettingRuns]) -> str:
+def _absent(settings: list[SettingRuns], others: list[SettingRuns]) -> tuple[str, ...]:
     """The methods that the study has on this task and of which nothing ran at this target: nobody beat them."""
     ran = {one["method"] for one in settings if one.ok}
     absent = in_order(one["method"] for one in (*settings, *others) if one["method"] not in ran)
-    return "; ".join(map(method_name, absent))
+    return tuple(map(method_name, absent))
 
 
-def _winner(settings: list[SettingRuns], criterion: str, texts: Mapping[SettingRuns, str]) -> Row:
+def _winner(settings: list[SettingRuns], criterion: str, texts: Mapping[SettingRuns, str]) -> dict[str, Any]:
     candidates = [one for one in settings if why_not(one) is None and one.has(criterion)]
-    row: Row = {
+    row: dict[str, Any] = {
         "criterion": criterion,
         "num_candidates": len(candidates),
         "num_settings": len(settings),
@@ -237,15 +366,52 @@ def _winner(settings: list[SettingRuns], criterion: str, texts: Mapping[SettingR
     if not candidates:
         return row
     best, *others = sorted(candidates, key=lambda one: -one.mean(criterion))
-    row |= _names(best, texts) | _numbers("value", best.estimate(criterion))
+    row |= _names(best, texts) | {"value": best.estimate(criterion)}
     row |= {name: best.mean(name) for name in ("mean_error", "sd_ratio")}
-    row["runs"] = " ".join(best.runs)
+    row["runs"] = best.runs
     rival = next((one for one in others if one["method"] != best["method"]), None)
     if rival is None:
         return row
     lead = best.ratio(rival, criterion)
     rival_names = {f"rival_{name}": value for name, value in _names(rival, texts).items()}
-    return row | rival_names | _numbers("lead", lead) | {"is_clear": lead.low is not None and lead.low > 1}
+    return row | rival_names | {"lead": lead, "is_clear": lead.low is not None and lead.low > 1}
+
+
+def _winner_cell(row: Row) -> Cell:
+    if row.get("method") is None:
+        return Cell("none")
+    return method_cell(row["method"], ", ".join(filter(None, [row["backend"], row["setting"]])))
+
+
+def _bias_cell(row: Row) -> Cell:
+    if row.get("method") is None:
+        return Cell("–")
+    error = row["mean_error"]
+    return Cell(f"{format_number(error)} RMS sd", f"× {format_number(row['sd_ratio'])}", error)
+
+
+def _lead_cell(row: Row) -> Cell:
+    if row.get("method") is None:
+        return Cell("–")
+    if row.get("rival_method") is None:
+        return Cell("no other candidate", style="unresolved")
+    lead = row["lead"]
+    span = "" if lead.low is None else f", {format_number(lead.low)} to {format_number(lead.high)}"
+    return Cell(
+        "no common seeds" if lead.mean is None else f"× {format_number(lead.mean)}",
+        f"over {method_name(row['rival_method'])}{span}",
+        lead.mean,
+        "lead" if row["is_clear"] else "lead unresolved",
+    )
+
+
+def _methods_cell(names: tuple[str, ...], left_out: str = "") -> Cell:
+    """How many methods; unfolded, which."""
+    if not names:
+        return Cell("–")
+    text = f"{len(names)} method{'' if len(names) == 1 else 's'}"
+    notes = [f"left out: {left_out}"] if left_out else []
+    return Cell(text, style="text", folded="; ".join([*names, *notes]))
 
 
 def why_not(setting: SettingRuns) -> str | None:
@@ -269,56 +435,168 @@ def why_not(setting: SettingRuns) -> str | None:
     return None
 
 
-def missing(study: StudyResults) -> pd.DataFrame:
-    """Runs without a result, by what became of them and why; and references that could not be used."""
-    rows = study.summary
-    columns = ["status", "reason", "num_runs", "runs"]
-    found = [
-        (status, reason, len(group), " ".join(group["run"]))
-        for status in ("skipped", "diverged", "failed", "missing")
-        for reason, group in rows[rows["status"] == status].fillna({"reason": ""}).groupby("reason", sort=False)
+def missing(study: StudyResults) -> Table:
+    """Runs without a result, by status and reason; and references that could not be used."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for status in ("skipped", "diverged", "failed", "missing"):
+        for row in study.rows:
+            if row["status"] == status:
+                groups.setdefault((status, row["reason"] or ""), []).append(row["run"])
+    for row in study.rows:
+        if row["status"] == "ok" and row["reference_usable"] is not None and not row["reference_usable"]:
+            groups.setdefault(("no reference", row["reference_reason"] or ""), []).append(row["run"])
+    rows = [
+        {"status": status, "reason": reason, "num_runs": len(runs), "runs": tuple(runs)}
+        for (status, reason), runs in groups.items()
     ]
-    unusable = rows[(rows["status"] == "ok") & ~rows["reference_usable"].fillna(True)].fillna({"reference_reason": ""})
-    found += [
-        ("no reference", reason, len(group), " ".join(group["run"]))
-        for reason, group in unusable.groupby("reference_reason", sort=False)
-    ]
-    return pd.DataFrame(found, columns=columns)
+    return Table("missing", "What is missing, and why", rows, [])
 
 
-def coverage(study: StudyResults) -> pd.DataFrame:
+def coverage(study: StudyResults) -> Table:
     """How the runs of each task, method and backend ended, and how many of them converged."""
     groups: dict[tuple[str, str, str], list[SettingRuns]] = {}
     for setting in study.all_settings:
         groups.setdefault((setting["variant"], setting["method"], setting["backend"]), []).append(setting)
     rows = []
+    statuses = ("ok", "skipped", "diverged", "failed", "missing")
     for (variant, method, backend), settings in groups.items():
         counts = Counter(row["status"] for one in settings for row in one.rows)
         row = {"task": variant, "method": method, "backend": backend, "runs": counts.total()}
-        row |= {status: counts[status] for status in ("ok", "skipped", "diverged", "failed", "missing")}
+        row |= {status: counts[status] for status in statuses}
         rows.append(row | {"converged": sum(len(one.converged) for one in settings)})
-    return pd.DataFrame(rows)
+
+    def bad(name: str) -> Any:
+        return lambda row: "warn" if row[name] and name in ("diverged", "failed", "missing") else ""
+
+    counted = ("runs", *statuses, "converged")
+    return Table(
+        "coverage",
+        "How the runs of each task, method and backend ended",
+        rows,
+        [
+            text_column("task", words=task_name),
+            method_column(),
+            text_column("backend"),
+            *(number_column(name, style=bad(name)) for name in counted[:-1]),
+            number_column("converged", meaning=f"ended well, and converged ({CONVERGED})"),
+        ],
+        "missing",
+        # Hide zero counts.
+        first=["task", "method", "backend", *(name for name in counted if any(row[name] for row in rows))],
+        is_folded=lambda row: row["skipped"] == row["runs"],
+        folded_as="rows with only skipped runs",
+    )
 
 
-def benchmarks(found: Benchmarks) -> pd.DataFrame:
+#: The numbers of a run in the table of runs.
+RUN_COLUMNS = {
+    "r_hat": "R-hat",
+    "ess_bulk_min": "ESS",
+    "acceptance_rate": "acceptance",
+    "mean_error": "mean error, RMS sd",
+    "sd_ratio": "sd ratio",
+    "ece": "ECE",
+    "confidence_gap": "confidence gap",
+    "nll": "NLL",
+    "wall_clock_s": "seconds",
+    "ess_per_second": "ESS per second",
+}
+
+
+def runs_table(study: StudyResults, anchors: Mapping[str, str], pages: Collection[str] = ()) -> Table:
+    """Every run; ``anchors`` are the ids of their rows, ``pages`` the runs that have a page of their own."""
+    names = run_names(study.all_settings)
+    rows = [{**row, "name": names[row["run"]], "anchor": anchors[row["run"]]} for row in study.rows]
+
+    def run_cell(row: Row) -> Cell:
+        link = f"pages/{row['anchor']}.html" if row["run"] in pages else ""
+        return Cell(row["name"], style="run", link=link, title=row["run"])
+
+    return Table(
+        "runs",
+        "Every run of the study",
+        rows,
+        [
+            Column("run", "run", run_cell, "point at a run to see its folder"),
+            Column("status", "status", lambda row: Cell(row["status"], style="" if row["status"] == "ok" else "warn")),
+            *(number_column(name, heading) for name, heading in RUN_COLUMNS.items()),
+        ],
+        "runs",
+        first=("run", "status", "r_hat", "ess_bulk_min", "acceptance_rate", "sd_ratio", "ece", "wall_clock_s"),
+        is_folded=lambda row: row["status"] == "skipped",
+        folded_as="skipped runs",
+        file="summary.csv",
+    )
+
+
+def budget_table(study: StudyResults) -> Table:
+    """Where the processor time of a study went (``records.usage``)."""
+    seconds = budget(read_usage(study.folder))
+    total = sum(seconds.values())
+    rows = [
+        {"work": work, "seconds": used, "share": 100 * used / total, "what": WORK.get(work, "")}
+        for work, used in seconds.items()
+    ]
+    if rows:
+        rows.append({"work": "all", "seconds": total, "share": 100.0, "what": "all calls, without this page"})
+    return Table(
+        "budget",
+        "Where the processor time of this study went",
+        rows,
+        [
+            text_column("work"),
+            number_column("seconds", "processor seconds"),
+            number_column("share", "%"),
+            text_column("what", "what it is"),
+        ],
+        "reproduce",
+        file="",
+    )
+
+
+def benchmarks(found: Benchmarks) -> Table:
     """Every row of the suite's benchmarks; ``is_met`` says whether its performance target is met, where it has one."""
-    return pd.DataFrame([row | {"is_met": is_met(row)} for row in found.rows])
+    rows = [row | {"is_met": is_met(row)} for row in found.rows]
+
+    def met_cell(row: Row) -> Cell:
+        return {True: Cell("yes"), False: Cell("no", style="missed"), None: Cell("")}[row["is_met"]]
+
+    return Table(
+        "benchmarks",
+        "Every benchmark",
+        rows,
+        [
+            text_column("what", "a step of", words=named),
+            text_column("baseline", "against", words=named),
+            number_column(
+                "microseconds",
+                "µs",
+                meaning="median processor time for a step of one chain, in microseconds",
+                words=lambda value: f"{value:,.1f}",
+            ),
+            Column(
+                "ratio",
+                "ratio (quartiles)",
+                lambda row: Cell(ratio_text(dict(row)), key=row["ratio"]),
+                "its time over the other's, timed in turns; median over the rounds",
+            ),
+            Column(
+                "target",
+                "at most",
+                lambda row: (
+                    Cell("") if row.get("target") is None else Cell(format_given(row["target"]), key=row["target"])
+                ),
+                "the performance target",
+            ),
+            Column("is_met", "met?", met_cell),
+        ],
+        "speed",
+    )
 
 
-def all_tables(study: StudyResults) -> dict[str, pd.DataFrame]:
-    """Every table of a study by its file's name, without the empty ones."""
-    tables = {"winners": winners(study), "missing": missing(study), "coverage": coverage(study)}
-    for variant in study.variants:
-        tables[f"comparison_{variant}"] = comparison(study, variant)
-        tables[f"differences_{variant}"] = differences(study, variant)
-        tables[f"audit_{variant}"] = audit(study, variant)
-    return {name: table for name, table in tables.items() if len(table)}
-
-
-def to_csv(table: pd.DataFrame) -> str:
-    """The table as CSV, in which no text is a formula to a spreadsheet."""
-    return table.map(_no_formula).to_csv(index=False, lineterminator="\n")
-
-
-def _no_formula(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+def all_tables(study: StudyResults) -> list[Table]:
+    """Every table of a study that has a file, without the empty ones."""
+    tables = [winners(study), missing(study), coverage(study)]
+    for make in (comparison, differences, audit):
+        tables += [make(study, variant) for variant in study.variants]
+    return [table for table in tables if table.rows]

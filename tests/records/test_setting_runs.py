@@ -1,9 +1,6 @@
 """The seeds of one setting: which of them count, and one interval for one number wherever it is shown."""
 
-import json
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,15 +8,12 @@ from scipy import stats
 
 from records.display import format_value
 from records.setting_runs import full_data, sweeps
-from records.study import StudyResults
 from reports.figures.acceptance import draw_acceptance
 from reports.leaderboard import leaderboards
 from reports.style import theme
-from reports.tables import all_tables, comparison
+from reports.tables import comparison
 from tests.reports.studies import row, study_of
 from workflows.tracking.entries import entries_of
-
-KEPT = Path(__file__).parents[1] / "reports" / "kept"
 
 
 def setting(label="pbnn+batch_size=2", **columns):
@@ -88,7 +82,7 @@ def test_a_number_has_one_interval_in_table_figure_caption_and_tracking(tmp_path
     rows = [row(f"pbnn+batch_size={n}", seed, acceptance_rate=values[n][seed]) for n in values for seed in range(3)]
     study = study_of(rows, tmp_path)
     ends = study.all_settings[0].estimate("acceptance_rate")
-    line = comparison(study, "linear").iloc[0]
+    line = comparison(study, "linear").frame.iloc[0]
     assert (line["acceptance_rate_low"], line["acceptance_rate_high"]) == (ends.low, ends.high)
     parent = entries_of(study.rows, tmp_path)[0].metrics
     names = [f"with_interval/acceptance_rate_{end}" for end in ("low", "high")]
@@ -97,25 +91,6 @@ def test_a_number_has_one_interval_in_table_figure_caption_and_tracking(tmp_path
         axes = draw_acceptance(study).figure.axes[0]
     assert [ends.low, ends.high] in [list(line.get_ydata()) for line in axes.lines]
     assert format_value(study.all_settings[0], "acceptance_rate") == "0.35 [0.21, 0.49]"
-
-
-# A kept study, and its numbers as they were when every report had a model of its own
-
-
-@pytest.fixture(scope="module")
-def kept() -> Iterator[StudyResults]:
-    """From before runs had to have a number of effective draws: whichever R-hat let in."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("records.setting_runs.MIN_ESS", 0)
-        yield StudyResults.load(KEPT)
-
-
-NUMBERS = json.loads((KEPT / "numbers.json").read_text(encoding="utf-8"))
-
-
-def is_mixed(line: dict) -> bool:
-    """Tables used to average converged seeds with others."""
-    return line["num_converged"] not in (0, line["num_ok"])
 
 
 def test_an_error_of_the_mean_is_the_same_number_wherever_it_is_shown():
@@ -127,27 +102,11 @@ def test_an_error_of_the_mean_is_the_same_number_wherever_it_is_shown():
     (shown,) = biased.parts("mean_error")
     assert shown == (biased.bias(), True)
     study = study_of(list(biased.rows))
-    table = comparison(study, study.variants[0]).iloc[0]
+    table = comparison(study, study.variants[0]).frame.iloc[0]
     names = [f"mean_error{end}" for end in ("", "_low", "_high")]
     value = biased.bias()
     assert table[names].tolist() == [value.mean, value.low, value.high]
-    (board,) = leaderboards(study).values()
-    assert board.iloc[0][names].tolist() == [value.mean, value.low, value.high]
+    (board,) = leaderboards(study)
+    assert board.frame.iloc[0][names].tolist() == [value.mean, value.low, value.high]
     alone = setting(**columns | {"squared_bias": [None] * 3})
     assert alone.bias().mean == alone.estimate("mean_error").mean == pytest.approx(0.25)
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-def test_tables_of_the_kept_study_have_the_numbers_they_had(name, kept):
-    found = all_tables(kept)[name].astype(object)
-    found = found.where(found.notna(), None).to_dict("records")
-    assert len(found) == len(NUMBERS[name])
-    for line, before in zip(found, NUMBERS[name], strict=True):
-        if name.startswith("comparison") and is_mixed(before):
-            continue
-        for column, value in before.items():
-            # The intervals of means are those of the new rule; that of a difference or ratio has not changed.
-            is_new = column.endswith(("_low", "_high")) and not name.startswith("differences") and "lead" not in column
-            if not is_new:
-                expected = value if isinstance(value, str) else pytest.approx(value, rel=1e-8)
-                assert line[column] == expected, (name, column)

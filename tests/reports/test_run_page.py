@@ -12,6 +12,7 @@ from arviz_stats.base import array_stats
 from implementations.__main__ import parser
 from implementations.infrastructure.files import sealed, write_json, write_npz
 from records.layout import run_folder
+from reports.page import anchors_of
 from reports.publish import without_run_pages
 from reports.render import render
 from reports.run_page import run_pages, running_mean, split_r_hat, worst_parameter
@@ -48,14 +49,14 @@ def study(tmp_path):
 
 
 def pages(study) -> dict[str, str]:
-    anchors = {run: f"run-{position}" for position, run in enumerate(study.summary["run"])}
-    return {name: content.decode() for name, content in run_pages(study, anchors)}
+    anchors = anchors_of(study)
+    return {anchors[run]: content for run, content in run_pages(study)}
 
 
 def test_a_run_with_draws_has_a_page_and_its_command_asks_for_the_very_same_run(study):
     found = pages(study)
-    assert list(found) == ["run-0.html", "run-1.html", "run-3.html"]
-    (command,) = re.findall(r"<code>(pbnn-bench sample .*?)</code>", found["run-1.html"])
+    assert list(found) == ["run-1", "run-2", "run-4"]
+    (command,) = re.findall(r"<code>(pbnn-bench sample .*?)</code>", found["run-2"])
     words = shlex.split(unescape(command))
     asked = parser().parse_args(words[2:])
     assert (asked.task, asked.method, asked.backend, asked.seed, asked.prior) == (
@@ -66,24 +67,25 @@ def test_a_run_with_draws_has_a_page_and_its_command_asks_for_the_very_same_run(
         "laplace",
     )
     given = dict(word.split("=") for word in asked.settings)
+    assert asked.num_points == 100
     assert {name: type(SETTINGS[name])(value) for name, value in given.items()} == SETTINGS
     # A command has no option for it.
-    assert "<code>" not in found["run-3.html"] and "Run the study again" in found["run-3.html"]
+    assert "<code>" not in found["run-4"] and "Run the study again" in found["run-4"]
 
 
 def test_a_page_has_what_there_is_to_see_and_is_small(study):
-    page = pages(study)["run-0.html"]
+    page = pages(study)["run-1"]
     headings = re.findall(r"<figure>\s*<h2>(.*?)</h2>", page)
     # No variance was estimated.
     assert headings == ["Trace of parameter 1", "R-hat", "Acceptance", "Reliability"]
     assert page.count('class="chain3"') == 2
     assert len(page) < 60_000
-    assert not re.findall(r"(?:src|href)=\"(?!\.\./report.html#run-0)", page), "nothing from elsewhere"
+    assert not re.findall(r"(?:src|href)=\"(?!\.\./report.html#run-1)", page), "nothing from elsewhere"
 
 
 def test_a_run_whose_draws_cannot_be_read_says_so_on_its_page(study):
     (run_folder(study.folder, study.rows[0]["run"]) / "draws.npz").write_bytes(b"PK not an archive")
-    page = pages(study)["run-0.html"]
+    page = pages(study)["run-1"]
     assert "Its files cannot be read" in page and "draws.npz" in page
     assert "pbnn-bench sample" in page
 

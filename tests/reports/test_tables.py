@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from reports.page_tables import winners_table
+from records.study import StudyResults
+from reports.publish import PUBLISHED
+from reports.table_model import Table, text_column
 from reports.tables import (
     CRITERIA,
     MARGIN,
@@ -18,7 +20,6 @@ from reports.tables import (
     coverage,
     differences,
     missing,
-    to_csv,
     why_not,
     winners,
 )
@@ -30,7 +31,7 @@ def test_a_row_is_a_setting_on_a_backend_with_means_and_t_intervals_over_its_see
     rows = [row("pbnn+batch_size=2+num_batches=5", seed, ece=value) for seed, value in enumerate(values)]
     rows += [row("pbnn+batch_size=2+num_batches=5", seed, "torch-cpu") for seed in range(2)]
     rows += [row("full_mh", task="digits")]
-    table = comparison(study_of(rows), "linear")
+    table = comparison(study_of(rows), "linear").frame
     assert table[["method", "setting", "backend"]].values.tolist() == [
         ["pbnn", "n=2, M=5, η=0.0072, w=N", "jax-cpu"],
         ["pbnn", "n=2, M=5, η=0.0072, w=N", "torch-cpu"],
@@ -47,7 +48,7 @@ def test_runs_that_did_not_end_well_or_converge_are_counted_and_a_single_seed_ha
         row("full_mh", 0),
         row("full_mh", 1),
     ]
-    pbnn = comparison(study_of(rows), "linear").iloc[0]
+    pbnn = comparison(study_of(rows), "linear").frame.iloc[0]
     assert (pbnn["num_runs"], pbnn["num_ok"], pbnn["num_converged"], pbnn["r_hat_max"]) == (2, 1, 0, 1.2)
     assert pbnn["not_ok"] == "1 diverged"
     assert pbnn["ece"] == 0.3
@@ -56,7 +57,7 @@ def test_runs_that_did_not_end_well_or_converge_are_counted_and_a_single_seed_ha
 
 def test_resolved_deviations_are_counted_and_metrics_a_task_does_not_have_are_left_out():
     rows = [row("naive+batch_size=2", seed, mean_error_resolved=seed > 0) for seed in range(3)]
-    table = comparison(study_of(rows), "linear")
+    table = comparison(study_of(rows), "linear").frame
     assert table["mean_error_resolved"].tolist() == [2]
     assert table["sd_ratio_resolved"].tolist() == [0]
     assert "accuracy" not in table
@@ -65,7 +66,7 @@ def test_resolved_deviations_are_counted_and_metrics_a_task_does_not_have_are_le
 
 def test_evaluations_are_likelihoods_and_gradients_together():
     rows = [row("mala", ess_bulk_min=600.0, likelihood_evaluations=1_000_000, gradient_evaluations=2_000_000)]
-    assert comparison(study_of(rows), "linear")["ess_per_million_evaluations"].tolist() == pytest.approx([200.0])
+    assert comparison(study_of(rows), "linear").frame["ess_per_million_evaluations"].tolist() == pytest.approx([200.0])
 
 
 def test_the_audit_has_who_decides_and_the_residual_with_the_error_of_its_own_runs():
@@ -87,7 +88,7 @@ def test_the_audit_has_who_decides_and_the_residual_with_the_error_of_its_own_ru
     rows += [row("pbnn+batch_size=2+num_batches=5", seed, **decisions) for seed in range(3)]
     # It moves without deciding, and this one was never audited.
     rows += [row("sgld+batch_size=5", audit_wrong_accepts=0.9), row("full_mh")]
-    table = audit(study_of(rows), "linear").set_index("method")
+    table = audit(study_of(rows), "linear").frame.set_index("method")
     assert list(table.index) == ["mh_ss", "pbnn"]
     assert table["exactness"].tolist() == ["exact", "conditional"]
     assert table["audit_wrong_accepts"].tolist() == pytest.approx([0.04, 0.04])
@@ -99,7 +100,7 @@ def test_the_audit_has_who_decides_and_the_residual_with_the_error_of_its_own_ru
     found = ours["audit_balance_residual_low"], ours["audit_balance_residual_high"]
     assert found == pytest.approx(expected, rel=1e-4) and ours["audit_balance_residual"] == pytest.approx(0.02)
     assert pd.isna(table.loc["pbnn", "audit_balance_residual"])
-    assert "audit_linear" in all_tables(study_of(rows))
+    assert "audit_linear" in {found.name for found in all_tables(study_of(rows))}
 
 
 def test_differences_are_paired_with_the_full_data_chain_of_the_same_backend():
@@ -107,7 +108,7 @@ def test_differences_are_paired_with_the_full_data_chain_of_the_same_backend():
     rows = [row("full_mh", seed, nll=value) for seed, value in enumerate(theirs)]
     rows += [row("pbnn+batch_size=2", seed, nll=value) for seed, value in enumerate(ours)]
     rows += [row("pbnn+batch_size=2", 0, "torch-cpu"), row("tempered+batch_size=2", target_weight=2.0, nll=9.0)]
-    table = differences(study_of(rows), "linear")
+    table = differences(study_of(rows), "linear").frame
     assert table["method"].tolist() == ["pbnn", "tempered"], "full_mh itself and torch, which has none, have no row"
     interval = stats.ttest_rel(ours, theirs).confidence_interval()
     expected = [np.mean(ours) - np.mean(theirs), interval.low, interval.high]
@@ -116,19 +117,19 @@ def test_differences_are_paired_with_the_full_data_chain_of_the_same_backend():
 
 def test_a_chain_that_has_not_converged_is_not_compared():
     rows = [row("full_mh", r_hat=1.3, nll=9.0), row("mala"), row("naive+batch_size=2"), row("ula", r_hat=None)]
-    table = differences(study_of(rows), "linear")
+    table = differences(study_of(rows), "linear").frame
     assert table[["method", "baseline"]].to_numpy().tolist() == [["naive", "MALA η=0.072"]]
 
 
 def test_without_full_mh_on_the_posterior_mala_is_compared_with_and_without_either_nothing_is():
     tempered = row("full_mh", target_weight=2.0)
-    assert differences(study_of([tempered, row("naive+batch_size=2")]), "linear").empty
-    table = differences(study_of([tempered, row("mala"), row("naive+batch_size=2")]), "linear")
+    assert not differences(study_of([tempered, row("naive+batch_size=2")]), "linear").rows
+    table = differences(study_of([tempered, row("mala"), row("naive+batch_size=2")]), "linear").frame
     assert table["baseline"].tolist() == ["MALA η=0.072"] * 2
 
 
 def by_criterion(rows: list[dict]) -> dict[str, pd.Series]:
-    table = winners(study_of(rows))
+    table = winners(study_of(rows)).frame
     assert table["criterion"].tolist() == list(CRITERIA)
     return {row["criterion"]: row for _, row in table.iterrows()}
 
@@ -162,10 +163,9 @@ def test_the_winner_has_the_most_effective_draws_for_its_cost_and_its_lead_an_in
 def test_a_lead_without_a_seed_in_common_says_so_however_many_seeds_both_have():
     rows = [row("pbnn+batch_size=2", seed, ess_per_second=400.0) for seed in (0, 1, 2)]
     rows += [row("full_mh", seed, ess_per_second=200.0) for seed in (3, 4, 5)]
-    found = winners_table({"winners": winners(study_of(rows))})
-    assert found is not None
-    lead = found.rows[0][found.headings.index("lead")]
-    assert lead.text == "no common seeds"
+    table = winners(study_of(rows))
+    lead = next(column for column in table.columns if column.heading == "lead")
+    assert lead.cell(table.rows[0]).text == "no common seeds"
 
 
 def test_a_lead_within_the_noise_of_the_seeds_is_not_clear():
@@ -211,18 +211,18 @@ def test_a_bias_that_is_resolved_but_below_the_margin_does_not_disqualify():
 def test_settings_with_other_targets_do_not_compete_and_where_nobody_can_win_the_reasons_stand():
     rows = [row("full_mh"), row("naive+batch_size=2", r_hat=2.0), row("mala", r_hat=2.0)]
     rows += [row("tempered+batch_size=5", target_weight=5.0, ess_per_second=9999.0)]
-    table = winners(study_of(rows))
+    table = winners(study_of(rows)).frame
     assert table["target"].tolist() == ["posterior, w = N = 100"] * 2
     assert table["method"].tolist() == ["full_mh"] * 2
     rows[0]["mean_error"], rows[0]["mean_error_resolved"] = 1.0, True
-    table = winners(study_of(rows))
+    table = winners(study_of(rows)).frame
     assert table["left_out"].tolist() == ["1 biased, 2 not converged"] * 2
     assert table["num_candidates"].tolist() == [0, 0]
 
 
 def test_what_is_missing_is_reported_with_its_reason_and_its_runs():
     study = study_of(every_outcome())
-    table = missing(study).set_index("status")
+    table = missing(study).frame.set_index("status")
     assert table["reason"].to_dict() == {
         "skipped": "no CUDA device",
         "diverged": "chain 0 became non-finite",
@@ -231,8 +231,8 @@ def test_what_is_missing_is_reported_with_its_reason_and_its_runs():
     }
     assert table.loc["failed", "runs"] == "linear/naive+batch_size=2/jax-cpu/seed0"
     unusable = row("mala", reference_usable=False, reference_reason="it did not converge")
-    assert missing(study_of([unusable]))["status"].tolist() == ["no reference"]
-    counts = coverage(study).set_index(["method", "backend"])
+    assert missing(study_of([unusable])).frame["status"].tolist() == ["no reference"]
+    counts = coverage(study).frame.set_index(["method", "backend"])
     assert counts.loc[("full_mh", "jax-cpu"), ["runs", "ok", "converged"]].tolist() == [3, 3, 3]
     assert counts.loc[("tempered", "jax-cpu"), ["ok", "converged"]].tolist() == [1, 0]
     assert counts.loc[("sgld", "jax-cpu"), "diverged"] == 1
@@ -242,12 +242,24 @@ def test_what_is_missing_is_reported_with_its_reason_and_its_runs():
 def test_a_study_of_which_nothing_ran_has_tables_all_the_same():
     rows = [row("full_mh", seed, status="missing", reason="not run yet") for seed in range(2)]
     tables = all_tables(study_of(rows))
-    assert set(tables) == {"missing", "coverage", "comparison_linear"}
+    assert {table.name for table in tables} == {"missing", "coverage", "comparison_linear"}
 
 
 def test_no_text_of_a_csv_is_a_formula_and_what_needs_quotes_has_them():
     texts = ["=HYPERLINK(1)", "+1", "-1", "@x", 'quoted "text", with a comma\nand a line', "plain"]
-    table = pd.DataFrame({"reason": texts, "value": [-1.5] * len(texts)})
-    read = list(csv.DictReader(io.StringIO(to_csv(table))))
+    table = Table("a", "A table", [{"reason": text, "value": -1.5} for text in texts], [text_column("reason")])
+    read = list(csv.DictReader(io.StringIO(table.to_csv())))
     assert [line["reason"] for line in read] == [*(f"'{text}" for text in texts[:4]), *texts[4:]]
     assert {line["value"] for line in read} == {"-1.5"}, "a negative number is no formula"
+
+
+def test_the_tables_of_the_published_studies_have_the_numbers_that_were_published():
+    """Worked out again from the summary, number by number."""
+    for folder in PUBLISHED.glob("*/tables"):
+        made = {table.name: table for table in all_tables(StudyResults.load(folder.parent))}
+        for path in folder.glob("*.csv"):
+            if path.stem in made:
+                kept, found = pd.read_csv(path), pd.read_csv(io.StringIO(made[path.stem].to_csv()))
+                numbers = [name for name in kept.select_dtypes("number") if name in found]
+                assert numbers and len(kept) == len(found)
+                pd.testing.assert_frame_equal(found[numbers], kept[numbers], rtol=1e-9, obj=str(path))
