@@ -1,7 +1,7 @@
 """A study's results as reports read them: the summary, and the files of a run where a figure needs them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -28,9 +28,12 @@ class StudyResults:
     description: str = ""
     #: Numbers of seeds at which it is judged, where it takes them as needed.
     looks: tuple[int, ...] = ()
+    #: The rows in plain values, where somebody has them already.
+    known_rows: list[Row] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        learn(self.summary)
+        if self.known_rows is None:
+            learn(self.summary)
 
     @classmethod
     def load(cls, folder: Path, description: str = "", looks: tuple[int, ...] = ()) -> Self:
@@ -54,7 +57,12 @@ class StudyResults:
     @cached_property
     def rows(self) -> list[Row]:
         """The rows of the summary in plain values."""
-        return plain_rows(self.summary)
+        return plain_rows(self.summary) if self.known_rows is None else self.known_rows
+
+    def subset(self, is_in: Sequence[bool]) -> Self:
+        """The same study with the rows that have a True here."""
+        rows = [row for row, flag in zip(self.rows, is_in, strict=True) if flag]
+        return replace(self, summary=self.summary[list(is_in)], known_rows=rows)
 
     @cached_property
     def all_settings(self) -> list[SettingRuns]:
