@@ -35,7 +35,7 @@ COMMANDS = {
     "pbnn_bench info": "Look up a method, task or study",
     "pbnn_bench completion": "Complete commands in the shell",
     "reports.publish": "Keep a report with the code",
-    "benchmarks.bench": "Benchmarks",
+    "benchmarks.summary": "Read and keep benchmarks",
     "benchmarks.regress": "The regression gate",
 }
 #: Defaults that depend on the number of parameters are shown for as many.

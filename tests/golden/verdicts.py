@@ -5,42 +5,29 @@ from pathlib import Path
 from typing import Any
 
 from records.study import StudyResults
-from reports.contents import contents_of
-from reports.judging import verdicts_of
+from reports.claim_file import claims_of
+from reports.judge import verdict_of
 from tests.golden import Entry
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 STUDIES = ("paper", "calibration", "layers", "rivals", "tall")
 
-#: Of one claim: its outcome, (mean, low, high, number of seeds) of each of its evidence, and its p-value.
-Judged = tuple[str, list[tuple[float | None, float | None, float | None, int]], float | None]
-
-
-def judge(study: str) -> dict[int, Judged]:
-    """Judge the claims of a published study, by id, on its own summary.
-
-    Claims 7 and 10 of ``paper`` also read files of runs, which are not published: 7 falls back on the summary with a
-    wider interval, 10 is inconclusive. Both are recorded like that, and differ from what is published.
-    """
-    verdicts = verdicts_of(contents_of(study).claims, StudyResults.load(PUBLISHED / study))
-    return {
-        claim.id: (
-            verdict.outcome,
-            [(one.value.mean, one.value.low, one.value.high, one.value.num_seeds) for one in verdict.evidence],
-            verdict.p_value,
-        )
-        for claim, verdict in verdicts
-    }
-
 
 def entries() -> Iterator[Entry]:
-    """All verdicts; the order of the evidence does not matter."""
+    """Of each claim the outcome, the p-value, and every number that decides: mean, low, high and number of seeds.
+
+    The order of the numbers does not matter. The runs' files are not published.
+    """
     for study in STUDIES:
-        for number, (outcome, evidence, p_value) in judge(study).items():
-            values: dict[str, Any] = {"outcome": outcome, "evidence": sorted(map(list, evidence), key=_order)}
-            yield {"study": study, "claim": number}, values | {"p_value": p_value}
+        results = StudyResults.load(PUBLISHED / study)
+        for claim in claims_of(study):
+            verdict = verdict_of(claim, results)
+            deciding = {one for one in verdict.evidence if one.margins}
+            numbers = [[one.value.mean, one.value.low, one.value.high, one.value.num_seeds] for one in deciding]
+            values: dict[str, Any] = {"outcome": verdict.outcome, "evidence": sorted(numbers, key=_order)}
+            yield {"study": study, "claim": claim.id}, values | {"p_value": verdict.p_value}
 
 
-def _order(numbers: list[float | None]) -> list[float]:
+def _order(numbers: list[Any]) -> list[float]:
     # To fewer digits than are compared, so that rounding does not change the order.
     return [float("-inf") if number is None else float(f"{number:.9g}") for number in numbers]
