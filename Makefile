@@ -88,7 +88,6 @@ lint: setup  ## check style, types and the workflow's format
 	$(python) -m ruff format --check
 	$(python) -m mypy
 	$(python) -m snakefmt --check Snakefile workflows/rules
-	$(python) -m workflows.lint
 
 # MkDocs announces its successor at every build; whether to follow it is decided here, not by each reader of a log.
 docs: setup  ## build the documentation, with the published reports, into results/site; no network needed
@@ -123,7 +122,7 @@ publish: setup  ## publish the report of the paper study, or STUDY=name, with th
 	$(python) -m reports.publish --study $(published) $(ARGS)
 	$(if $(filter paper,$(published)),$(python) -m tests.screenshots reports/published/paper/report.html reports/published/paper --only 1400-light 1400-dark 390-light)
 	$(if $(filter paper,$(published)),$(python) -m tests.mlflow_pages results/mlflow.db paper reports/published/paper)
-	$(python) -m workflows.readme
+	$(python) -m docs._build.readme
 
 # A scratch environment gets the dependencies of pyproject.toml in their newest versions, and what came is written down.
 # Use the oldest supported Python: its versions suit the newer ones too, the reverse is not so.

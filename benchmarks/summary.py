@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         write_json(KEPT, {"rows": rows, "versions": versions(), **git_state(), **machine()})
         plot(load(), PLOT)
-        print(f"kept in {KEPT.relative_to(ROOT)} and {PLOT.name}; now: python -m workflows.readme")
+        print(f"kept in {KEPT.relative_to(ROOT)} and {PLOT.name}; now: python -m docs._build.readme")
 
 
 if __name__ == "__main__":

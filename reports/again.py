@@ -1,7 +1,7 @@
 """Render a published report again from its own summary, without the runs: after a change of templates or judging.
 
 python -m reports.again --study tall
-python -m workflows.readme
+python -m docs._build.readme
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Keep the report of a finished study with the code, as ``reports/published/<study>``.
 
     python -m reports.publish --study paper
-    python -m workflows.readme
+    python -m docs._build.readme
 
 The second line renews what the README shows of it; ``make publish`` does both. After a change of templates, figures or
 judging, ``reports.again`` renders published reports without their runs.

@@ -21,6 +21,7 @@ ALLOWED = {
     "benchmarks": {"implementations", "metrics", "records", "reports"},
     "workflows": {"benchmarks", "implementations", "metrics", "records", "reports"},
     "pbnn_bench": {"implementations", "metrics", "records", "reports", "workflows"},
+    "docs": {"benchmarks", "implementations", "metrics", "pbnn_bench", "records", "reports", "workflows"},
 }
 
 

@@ -265,7 +265,6 @@ def test_test_is_lint_and_pytest(checkout):
         "ruff:",
         "mypy:",
         "snakefmt:",
-        "workflows.lint:",
         "pytest:",
     ]
 

@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks.summary import lines, plot, rows_of
+from docs._build.reference import performance
 from reports.benchmarks import Benchmarks, load
-from workflows.reference import performance
 
 ROW = {
     "what": "a",

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from docs._build.hooks import PAGES, PARTS, fetched_from_elsewhere
+from docs._build.markdown import text
 from implementations.methods import METHODS
 from implementations.tasks import TASKS, at_mode
 from implementations.tasks.problem import Problem
@@ -21,11 +23,6 @@ from records.columns import COLUMNS, DERIVED
 from reports.contents import CONTENTS, PAPER
 from tests.browser import Browser, opened_browser
 from tests.implementations.chains import sample
-from tests.screenshots import set_theme
-from workflows.links import problems
-from workflows.markdown import text
-from workflows.published import published_studies
-from workflows.reference import PAGES, PARTS
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,9 +46,6 @@ def test_every_page_and_the_published_report_are_there(site):
     assert len(pages) > 15
     for page in [*pages, *(Path(path).with_suffix(".html") for path in PAGES), "published/paper/report.html"]:
         assert (site / page).is_file(), page
-    findings = (site / "findings.html").read_text(encoding="utf-8")
-    assert [one.name for one in published_studies() if f"published/{one.name}/report.html" not in findings] == []
-    assert problems(site) == []
 
 
 @pytest.mark.slow
@@ -59,15 +53,6 @@ def test_no_place_for_a_part_is_left_empty(site):
     assert [page.name for page in site.rglob("*.html") if "{{ " in page.read_text(encoding="utf-8")] == []
     written = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
     assert [name for name in PARTS if f"\n{{{{ {name} }}}}\n" not in written] == []
-
-
-@pytest.mark.slow
-def test_every_worked_example_is_shown(site):
-    written = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
-    for file in (ROOT / "docs" / "examples").iterdir():
-        if file.is_file():
-            assert f"\n{{{{ code docs/examples/{file.name} }}}}\n" in written
-    assert "interval_score" in (site / "extend/metric.html").read_text(encoding="utf-8")
 
 
 class TestReference:
@@ -98,30 +83,21 @@ class TestReference:
     @pytest.mark.slow
     def test_commands(self, site):
         page = (site / "reference/commands.html").read_text(encoding="utf-8")
-        for words in (*(f"usage: pbnn-bench {name}" for name in COMMANDS), "usage: python -m benchmarks.regress"):
-            assert words in page
+        assert [name for name in COMMANDS if f"usage: pbnn-bench {name}" not in page] == []
 
 
 @pytest.mark.parametrize(
-    ("body", "problem"),
+    ("html", "fetched"),
     [
-        ('<a href="none.html">', "none.html leads nowhere"),
-        ('<a href="other.html#none">', "other.html#none: the page has no 'none'"),
-        ('<a href="#none">', "#none: the page has no 'none'"),
-        ('<img src="none.png">', "none.png leads nowhere"),
-        ('<script src="https://example.org/x.js"></script>', "https://example.org/x.js is fetched from elsewhere"),
-        ('<link rel="stylesheet" href="//example.org/x.css">', "//example.org/x.css is fetched from elsewhere"),
-        ('<a href="other.html#there"><a href="https://example.org"><img src="data:image/png;base64,">', None),
+        ('<script src="https://example.org/x.js"></script>', ["https://example.org/x.js"]),
+        ('<link rel="stylesheet" href="//example.org/x.css">', ["//example.org/x.css"]),
+        ('<source media="print" srcset=https://example.org/x.png>', ["https://example.org/x.png"]),
+        ('<a href="https://example.org"><img src="x.png"><img src="data:image/png;base64,">', []),
+        ('<link rel="canonical" href="https://example.org/"><link href="x.css" rel="stylesheet">', []),
     ],
 )
-def test_a_broken_link_and_an_asset_from_elsewhere_are_problems(tmp_path, body, problem):
-    (tmp_path / "page.html").write_text(body)
-    (tmp_path / "other.html").write_text('<h2 id="there">')
-    found = problems(tmp_path)
-    if problem is None:
-        assert found == []
-    else:
-        assert len(found) == 1 and found[0].startswith(f"page.html: {problem}")
+def test_what_a_page_fetches_from_elsewhere_is_found(html, fetched):
+    assert fetched_from_elsewhere(html) == fetched
 
 
 # The picture of the penalty
@@ -248,44 +224,3 @@ def test_the_page_fits_a_phone_in_both_schemes_and_asks_nobody_else(page, scheme
     asked = page.requests()
     assert page.address in asked
     assert [address for address in asked if "127.0.0.1" not in address] == []
-
-
-@pytest.mark.slow
-def test_a_figure_stands_as_drawn_for_a_phone_and_in_the_dark_on_the_paper_of_the_page(page):
-    set_theme(page, "dark")
-    findings = page.address.replace("understand/penalty.html", "findings.html")
-    seen = {}
-    for width in (1400, 390):
-        page.resize(width, 844)
-        page.open(findings)
-        page.driver.execute_script("localStorage.clear()")
-        page.open(findings)
-        script = """
-            const image = document.querySelector("picture img[src*='/tall/figures/']");
-            image.loading = "eager";
-            image.scrollIntoView();
-            return [image.currentSrc, image.getBoundingClientRect().width, document.documentElement.scrollWidth,
-                    getComputedStyle(image).mixBlendMode];
-        """
-        seen[width] = page.driver.execute_script(script)
-    (wide, *_), (narrow, image_width, page_width, blend) = seen[1400], seen[390]
-    assert wide.endswith("/cost_of_a_draw.png") and narrow.endswith("/cost_of_a_draw-phone.svg")
-    assert image_width <= page_width <= 390
-    assert blend == "screen"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_start_page_shows_the_report_in_its_own_scheme(page, scheme):
-    set_theme(page, scheme)
-    start = page.address.replace("understand/penalty.html", "index.html")
-    page.open(start)
-    page.driver.execute_script("localStorage.clear()")
-    page.open(start)
-    script = """
-        return [...document.querySelectorAll("img[src*='/report-1400']")]
-            .filter(image => getComputedStyle(image).display !== "none")
-            .map(image => [image.src.match(/report-1400-\\w+/)[0], getComputedStyle(image).filter]);
-    """
-    # Neither is turned round: each was taken as it is.
-    assert page.driver.execute_script(script) == [[f"report-1400-{scheme}", "none"]]

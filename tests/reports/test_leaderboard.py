@@ -12,11 +12,9 @@ from reports.contents import contents_of
 from reports.judging import FRAGILE, judge_claims
 from reports.leaderboard import NOT_RUN, leaderboards
 from reports.render import render
-from reports.tables import winners
 from reports.types import INCONCLUSIVE
 from tests.reports.studies import NO_BENCHMARKS, row, study_of
 from workflows.study import load_study
-from workflows.winners import winners_table
 
 SEEDS = range(3)
 BIASED = {"sd_ratio": 1.4, "sd_ratio_resolved": True}
@@ -141,17 +139,6 @@ def test_the_study_has_every_method_both_targets_of_every_task_and_one_way_to_tu
     assert {run.seed for run in found} == {3, 4, 5}
     # Of the whole network each step that is not pinned is found once for all seeds.
     assert all(run.is_tuned_apart == (run.variant.stochastic == "all" and run.method not in pinned) for run in found)
-
-
-def test_the_documentation_names_the_winners_of_every_published_study(tmp_path):
-    folder = tmp_path / "tall" / "tables"
-    folder.mkdir(parents=True)
-    faster = [*runs("pbnn+batch_size=2", 500_000), *runs("full_mh", 2_000_000)]
-    (folder / "winners.csv").write_text(winners(study(faster)).to_csv())
-    lines = winners_table(tmp_path).splitlines()
-    assert len(lines) == 3, "one target, by evaluations"
-    start = "| [tall](../published/tall/report.html) | linear | posterior, w = N = 100 |"
-    assert lines[2] == f"{start} PBNN | 2,000 | 4.0 (full-data MH) |"
 
 
 class TestTheQuestions:

@@ -3,57 +3,37 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 
+from docs._build.markdown import fenced, table, text
 from implementations.card import LIBRARIES, NEEDS, Card
 from implementations.methods import ALL_SETTINGS, METHODS
 from implementations.settings import SETTINGS, Setting
 from implementations.tasks import TASKS
+from pbnn_bench.command import COMMANDS
 from records.columns import COLUMNS, DERIVED, Column
-from reports.benchmarks import HEADINGS, Benchmarks, is_met, load, words
+from reports.benchmarks import HEADINGS, Benchmarks, is_met, words
 from reports.claims import CLAIMS
 from reports.contents import CONTENTS
 from reports.types import Claim
-from workflows import durations
-from workflows.markdown import fenced, table, text
-from workflows.published import findings_page, hero, published_studies, short_findings, studies_table
-from workflows.winners import winners_table
 
-#: Commands by what they are for. Other packages' are known by name: imports point one way.
-COMMANDS = {
-    "pbnn_bench": "All commands",
-    "pbnn_bench sample": "Run one method on one task",
-    "pbnn_bench run": "Run a study",
-    "workflows.study": "Check a study",
-    "pbnn_bench report": "Render a report again",
-    "pbnn_bench compare": "Compare two runs or two studies",
-    "pbnn_bench calibrate": "Choose a mini-batch size",
-    "pbnn_bench score": "Score draws of another program",
-    "pbnn_bench plot": "Plot a run",
-    "pbnn_bench ui": "Open MLflow",
-    "pbnn_bench list": "List names",
-    "pbnn_bench info": "Look up a method, task or study",
-    "pbnn_bench completion": "Complete commands in the shell",
-    "reports.publish": "Keep a report with the code",
-    "benchmarks.summary": "Read and keep benchmarks",
-    "benchmarks.regress": "The regression gate",
-}
-#: Defaults that depend on the number of parameters are shown for as many.
+#: Commands of the checkout that ``pbnn-bench`` does not have.
+MODULES = ("workflows.study", "reports.publish", "benchmarks.regress")
+#: Defaults that depend on the number of parameters are shown for this number.
 EXAMPLE_PARAMETERS = 100
 
 
 def commands_page() -> str:
     """Every command with its own help."""
-    parts = [f"## {title}\n\n{fenced(_help(command), 'text')}" for command, title in COMMANDS.items()]
-    return (
-        "# Commands\n\n`make help` lists the targets of the Makefile. Below is the help of each command.\n\n"
-        + "\n".join(parts)
+    commands = [("pbnn-bench", "pbnn_bench"), *((f"pbnn-bench {name}", f"pbnn_bench {name}") for name in COMMANDS)]
+    commands += [(f"python -m {name}", name) for name in MODULES]
+    return "# Commands\n\n`make help` lists the targets of the Makefile. Below is the help of each command.\n\n" + "\n".join(
+        f"## {title}\n\n{fenced(_help(command), 'text')}" for title, command in commands
     )
 
 
 def _help(name: str) -> str:
-    environment = os.environ | {"COLUMNS": "100"}
     command = [sys.executable, "-m", *name.split(), "--help"]
+    environment = os.environ | {"COLUMNS": "100"}
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
 
@@ -80,13 +60,8 @@ def _card(card: Card) -> str:
     if card.libraries != LIBRARIES:
         facts["runs in"] = ", ".join(card.libraries)
     own = [[f"`{setting.name}`", text(setting.help), _default(setting)] for setting in card.own_settings]
-    heading = f"## {card.name}\n\n{text(card.summary)}\n\n"
-    return (
-        heading
-        + table(["", ""], [[name, fact] for name, fact in facts.items()])
-        + "\n"
-        + table(["setting", "meaning", "default"], own)
-    )
+    about = table(["", ""], [[name, fact] for name, fact in facts.items()])
+    return f"## {card.name}\n\n{text(card.summary)}\n\n{about}\n{table(['setting', 'meaning', 'default'], own)}"
 
 
 def _default(setting: Setting) -> str:
@@ -95,23 +70,12 @@ def _default(setting: Setting) -> str:
     return f"{shown} (depends on P)" if callable(setting.default) else shown
 
 
-def tasks_page() -> str:
-    """The tasks."""
-    return "# Tasks\n\n" + tasks_table()
-
-
 def tasks_table() -> str:
     """The rows of TASKS."""
-    rows = [
-        [
-            f"`{task.name}`",
-            text(task.summary),
-            f"{task.num_points:,}",
-            f"{task.num_parameters()}",
-            f"{task.num_parameters('all'):,}",
-        ]
-        for task in TASKS.values()
-    ]
+    rows = []
+    for task in TASKS.values():
+        sizes = task.num_points, task.num_parameters(), task.num_parameters("all")
+        rows.append([f"`{task.name}`", text(task.summary), *(f"{size:,}" for size in sizes)])
     return table(["task", "what", "N", "parameters, last layer", "all layers"], rows)
 
 
@@ -178,26 +142,3 @@ def performance(benchmarks: Benchmarks) -> str:
     origin = f"\n{benchmarks.cpu}, jax {benchmarks.versions['jax']}, torch {benchmarks.versions['torch']}.\n"
     return table(HEADINGS, rows) + origin
 
-
-#: Whole pages, by where they stand in the documentation.
-PAGES: dict[str, Callable[[], str]] = {
-    "findings.md": lambda: findings_page(published_studies()),
-    "reference/commands.md": commands_page,
-    "reference/methods.md": methods_page,
-    "reference/tasks.md": tasks_page,
-    "reference/columns.md": columns_page,
-    "reference/claims.md": claims_page,
-}
-#: What stands in the place of ``{{ name }}`` in a page that is written by hand.
-PARTS: dict[str, Callable[[], str]] = {
-    "settings": settings_table,
-    "choices": choices_table,
-    "tasks": tasks_table,
-    "performance": lambda: performance(load()),
-    "winners": winners_table,
-    "hero": lambda: hero(published_studies()[0]),
-    "short_findings": lambda: short_findings(published_studies()),
-    "studies": lambda: studies_table(published_studies(), "published"),
-    "all_studies": durations.studies_table,
-    "budgets": durations.budgets_table,
-}

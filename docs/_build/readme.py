@@ -1,34 +1,36 @@
 """The parts of README.md that follow from the code and from the published studies.
 
-``python -m workflows.readme`` renews them.
+``python -m docs._build.readme`` updates them.
 """
 
 import html
 from collections.abc import Callable
 from pathlib import Path
 
+from docs._build import published
+from docs._build.markdown import fenced, table, text
 from implementations.card import Card
 from implementations.methods import METHODS
 from reports.dark import DARK
 from reports.publish import PUBLISHED
-from workflows.markdown import fenced, table, text
-from workflows.published import Published, published_studies, short_findings, studies_table, surprising_verdicts
 
-README = Path(__file__).parents[1] / "README.md"
+README = Path(__file__).parents[2] / "README.md"
 EXAMPLE = README.parent / "docs" / "examples" / "start.py"
-#: What a method may be, in the words of the cards.
+#: Where the published studies are, as links of the README say it.
+PLACE = PUBLISHED.relative_to(README.parent).as_posix()
+#: Whether a method samples its target, in the words of the cards.
 EXACTNESS = ("exact", "conditional", "biased")
 
 
 def refresh(content: str, folder: Path = PUBLISHED) -> str:
     """``content`` with a new part between every ``<!-- begin name -->`` and ``<!-- end name -->``."""
-    studies = published_studies(folder)
+    studies = published.published_studies(folder)
     parts: dict[str, Callable[[], str]] = {
         "hero": lambda: hero(studies[0]),
-        "findings": lambda: short_findings(studies),
+        "findings": lambda: published.short_findings(studies),
         "example": example,
-        "verdicts": lambda: surprising_verdicts(studies),
-        "studies": lambda: studies_table(studies, PUBLISHED.relative_to(README.parent).as_posix()),
+        "verdicts": lambda: published.surprising_verdicts(studies),
+        "studies": lambda: published.studies_table(studies, PLACE),
         "methods": methods_table,
     }
     for name, part in parts.items():
@@ -41,10 +43,10 @@ def refresh(content: str, folder: Path = PUBLISHED) -> str:
     return content
 
 
-def hero(study: Published) -> str:
-    """The first figure of a study's report, with its title; on a dark page as drawn for one, if it was."""
+def hero(study: published.Published) -> str:
+    """The first figure of a study's report, and for dark pages the picture of it that was drawn for them."""
     title, file = study.picture
-    folder = f"{PUBLISHED.relative_to(README.parent).as_posix()}/{study.name}"
+    folder = f"{PLACE}/{study.name}"
     dark = file.removesuffix(".png") + DARK
     if not (study.folder / dark).exists():
         return f"![{text(title)}]({folder}/{file})\n"

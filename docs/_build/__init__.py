@@ -1,0 +1,1 @@
+"""Everything that README and documentation take from the code and from the published studies."""
