@@ -5,8 +5,10 @@
 The prior has one scale per layer. *scaled*: first weights N(0, 1/inputs), biases N(0, 1), later weights N(0, 1/units),
 twice that variance behind relu. *wide*: the same with first weights N(0, 1).
 
-Arrays have units as rows and data points as columns. One chain then works through a few large products of matrices,
-which takes a fifth to a tenth of the time of the same products with chains as a leading dimension.
+Parameters are in the order of every problem of the suite (implementations.tasks.problem): layer by layer, row-major
+matrices of inputs and units, the bias in the first row; the logarithm of a learned noise comes last. Units are rows and
+data points columns of what is computed from them. One chain then works through a few large products of matrices, which
+takes a fifth to a tenth of the time of the same products with chains as a leading dimension.
 """
 
 from collections.abc import Iterator
@@ -55,8 +57,8 @@ class Network:
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """Of each layer's matrix: units as rows, inputs as columns, the bias as the last column."""
-        return [(units, inputs + 1) for inputs, units in zip(self.widths[:-1], self.widths[1:], strict=True)]
+        """Of each layer's matrix: inputs as rows, the bias as the first of them, and units as columns."""
+        return [(inputs + 1, units) for inputs, units in zip(self.widths[:-1], self.widths[1:], strict=True)]
 
     @property
     def num_parameters(self) -> int:
@@ -68,9 +70,9 @@ class Network:
         behind = 2.0 if self.activation == "relu" else 1.0
         parts = []
         for number, (rows, columns) in enumerate(self.shapes):
-            variance = behind / (columns - 1) if number else 1.0 if self.prior == "wide" else 1.0 / (columns - 1)
+            variance = behind / (rows - 1) if number else 1.0 if self.prior == "wide" else 1.0 / (rows - 1)
             matrix = np.ones((rows, columns), np.float32)
-            matrix[:, :-1] = np.sqrt(variance)
+            matrix[1:] = np.sqrt(variance)
             parts.append(matrix.ravel())
         return np.concatenate([*parts, np.ones(int(self.learns_noise), np.float32)])
 
@@ -86,15 +88,15 @@ class Network:
         return position[-1] + LOG_NOISE if self.noise_sd is None else np.log(self.noise_sd)
 
     def outputs(self, position: "jax.Array", columns: "jax.Array") -> "jax.Array":
-        """Outputs (outputs, n) at ``columns`` (inputs + 1, n), the last row of which is 1."""
+        """Outputs (outputs, n) at ``columns`` (inputs + 1, n), the first row of which is 1."""
         import jax
         import jax.numpy as jnp
 
         function = {"tanh": jnp.tanh, "relu": jax.nn.relu, "silu": jax.nn.silu}[self.activation]
         first, *others = self.layers(position)
-        units = first @ columns
+        units = first.T @ columns
         for matrix in others:
-            units = matrix[:, :-1] @ function(units) + matrix[:, -1:]
+            units = matrix[1:].T @ function(units) + matrix[:1].T
         return units
 
     def losses(self, position: "jax.Array", columns: "jax.Array", targets: "jax.Array") -> "jax.Array":
@@ -121,5 +123,5 @@ class Network:
 
 
 def columns_of(inputs: np.ndarray) -> np.ndarray:
-    """Inputs (n, D) as ``Network.outputs`` reads them: (D + 1, n) with a last row of ones."""
-    return np.concatenate([inputs.T, np.ones((1, len(inputs)))]).astype(np.float32)
+    """Inputs (n, D) as ``Network.outputs`` reads them: (D + 1, n) with a first row of ones."""
+    return np.concatenate([np.ones((1, len(inputs))), inputs.T]).astype(np.float32)

@@ -51,9 +51,9 @@ def test_the_potential_is_the_negative_log_posterior_in_whitened_coordinates(act
     twice = 2 if activation == "relu" else 1
     variances = [1 / 3 if prior == "scaled" else 1, twice / 7, twice / 4]
     units, start = inputs.astype(float).T, 0
-    for number, (rows, columns) in enumerate([(7, 4), (4, 8), (1, 5)]):
+    for number, (rows, columns) in enumerate([(4, 7), (8, 4), (5, 1)]):
         matrix = z[start : start + rows * columns].astype(float).reshape(rows, columns)
-        units = np.sqrt(variances[number]) * matrix[:, :-1] @ (function(units) if number else units) + matrix[:, -1:]
+        units = np.sqrt(variances[number]) * matrix[1:].T @ (function(units) if number else units) + matrix[:1].T
         start += rows * columns
     noise = np.exp(z[-1] + LOG_NOISE)
     expected = -10 / 12 * stats.norm.logpdf(targets, units[0], noise).sum() + (z.astype(float) ** 2).sum() / 2
