@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_map
 
+from implementations.backends import Inputs, ModelTarget, rows_of
 from implementations.backends.jax import likelihood as jax_likelihood
 from implementations.backends.jax import minibatch as jax_minibatch
 from implementations.backends.torch import chain as torch_chain
 from implementations.backends.torch import likelihood as torch_likelihood
 from implementations.backends.torch import minibatch as torch_minibatch
-from implementations.infrastructure.memory import rows_of
-from implementations.inputs import Inputs, ModelTarget, values_of
 from implementations.kernels.contract import Data, Points, Target, Values
 from implementations.kernels.metropolis import Metropolis, Noise
 from implementations.methods import METHODS
@@ -140,7 +139,7 @@ def _inputs(problem: Problem, method: str, settings: Settings, factor: np.ndarra
     together = inputs.together(is_whole=True)
     real = together._replace(features=together.features.astype(float))
     rows = rows_of(problem.features, problem.targets, "float64", inputs.columns)
-    values = values_of(problem, settings)._replace(factor=np.asarray(factor))
+    values = inputs.values()._replace(factor=np.asarray(factor))
     return Points(real, rows, inputs.points().anchor), values
 
 

@@ -245,7 +245,7 @@ def draw_rows(problem: Problem, count: int, num_anchored: int = 0) -> Work:
     Control variates keep ``num_anchored`` more numbers of every point.
     """
     # Here, because the gate runs the rest of this module on commits that do not have it.
-    from implementations.infrastructure.memory import rows_of, use_large_pages
+    from implementations.backends import rows_of, use_large_pages
 
     num_points = problem.num_points
     at_anchor = np.zeros((num_points, num_anchored), np.float32) if num_anchored else None

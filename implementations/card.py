@@ -19,7 +19,7 @@ from implementations.settings import (
     Setting,
     Settings,
     Sized,
-    resolve,
+    check_together,
 )
 
 #: What steps may read of the data.
@@ -116,11 +116,6 @@ class Card:
         return getattr(self.kernel, "acceptance", self.accepts)
 
     @property
-    def always_accepts(self) -> bool:
-        """Is every move made, whatever it does to the loss?"""
-        return self.acceptance == "always"
-
-    @property
     def best_acceptance(self) -> float | None:
         """The share of accepted moves that a tuned step has; None: its step cannot be tuned by it."""
         return getattr(self.kernel, "best_acceptance", self.aims_at)
@@ -135,22 +130,24 @@ class Card:
         Raises SettingError with the method, the key, the value, what was expected and the nearest valid name.
         """
         try:
-            resolved = resolve(self.settings, given, problem)
-            self._check_automatic(resolved)
+            for key in given:
+                if key not in self.settings:
+                    raise SettingError(unknown("setting", key, self.settings))
+            defaults = {name: setting.default_for(problem.num_parameters) for name, setting in self.settings.items()}
+            resolved = Settings.of(defaults | {key: self.settings[key].parse(value) for key, value in given.items()})
+            check_together(resolved, problem)
+            # ``auto`` is refused where nothing tells a good value from a bad one.
+            for name in resolved.automatic:
+                if self.acceptance == "always":
+                    raise SettingError(
+                        f"{name} = 'auto' aims at an acceptance rate, and every move is accepted; give a number"
+                    )
+                if self.best_acceptance is None:
+                    raise SettingError(
+                        f"{name} = 'auto': the method's card has no acceptance rate to aim at; give a number"
+                    )
+                if name == "num_batches" and getattr(self.kernel, "estimate", None) != "batches":
+                    raise SettingError(f"{name} = 'auto' needs the suite's own estimate of the loss difference")
             return resolved
         except SettingError as error:
             raise SettingError(f"{self.name}: {error}") from None
-
-    def _check_automatic(self, settings: Settings) -> None:
-        """Refuse ``auto`` where nothing tells a good value from a bad one."""
-        for name in settings.automatic:
-            if self.always_accepts:
-                raise SettingError(
-                    f"{name} = 'auto' aims at an acceptance rate, and every move is accepted; give a number"
-                )
-            if self.best_acceptance is None:
-                raise SettingError(
-                    f"{name} = 'auto': the method's card has no acceptance rate to aim at; give a number"
-                )
-            if name == "num_batches" and getattr(self.kernel, "estimate", None) != "batches":
-                raise SettingError(f"{name} = 'auto' needs the suite's own estimate of the loss difference")

@@ -5,6 +5,7 @@ Compiled code pays nothing for it, since it is checked while it is traced.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -15,7 +16,7 @@ from implementations.plugins import line_of
 
 
 @dataclass(frozen=True)
-class Watched:
+class Checked:
     """Builds the kernel that ``build`` does, with its functions checked."""
 
     build: Build
@@ -23,40 +24,34 @@ class Watched:
     where: str
 
     def __getattr__(self, name: str) -> Any:
-        """What a kernel that is put together from the suite's parts says of itself; other kernels say nothing."""
+        """The facts that a kernel put together from the suite's parts states of itself; other kernels state none."""
         if name not in ("acceptance", "best_acceptance", "estimate"):
             raise AttributeError(name)
         return getattr(self.build, name)
 
     def __call__(self, target: Target, shapes: Shapes) -> Kernel:
-        kernel = self._call("kernel", self.build, WatchedTarget(target), shapes)
+        kernel = self._call("kernel", self.build, CheckedTarget(target), shapes)
         if not isinstance(kernel, Kernel):
             raise SettingError(f"{self.where}: kernel returns a {type(kernel).__name__}, not a Kernel")
 
         def noise(random: Random, shape: tuple[int, ...], values: Values) -> Any:
             drawn = self._call("noise", kernel.noise, random, shape, values)
-            self._check("noise", kernel.noise, _mistake_in_noise(drawn, shape))
-            return drawn
+            return self._right("noise", kernel.noise, drawn, _mistake_in_noise(drawn, shape))
 
         def init(noise: Any, position: Array, data: Points, values: Values) -> Any:
             state = self._call("init", kernel.init, noise, position, data, values)
-            self._check("init", kernel.init, _mistake_in_state(state, position))
-            return state
+            return self._right("init", kernel.init, state, _mistake_in_state(state, position))
 
         def step(noise: Any, state: Any, data: Points, values: Values) -> tuple[Any, Info]:
             found = self._call("step", kernel.step, noise, state, data, values)
-            self._check("step", kernel.step, _mistake_in_step(found, state))
-            moved: tuple[Any, Info] = found
+            moved: tuple[Any, Info] = self._right("step", kernel.step, found, _mistake_in_step(found, state))
             return moved
 
-        def audit(*arguments: Any) -> dict[str, Array]:
-            audited: dict[str, Array] = self._call("audit", kernel.audit, *arguments)
-            return audited
+        audit = kernel.audit and partial(self._call, "audit", kernel.audit)
+        balance = kernel.balance and partial(self._call, "balance", kernel.balance)
+        return Kernel(init, noise, step, audit, balance)
 
-        return Kernel(init, noise, step, audit if kernel.audit else None)
-
-    def _call(self, name: str, function: Callable[..., Any] | None, *arguments: Any) -> Any:
-        assert function is not None
+    def _call(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return function(*arguments)
         except (MemoryError, OSError):
@@ -65,29 +60,22 @@ class Watched:
             kind = "" if isinstance(error, SettingError) else f"{type(error).__name__}: "
             raise SettingError(f"{line_of(error, self.where)}: {name}: {kind}{error}") from error
 
-    def _check(self, name: str, function: Any, mistake: str | None) -> None:
+    def _right(self, name: str, function: Any, found: Any, mistake: str | None) -> Any:
         if mistake:
             code = getattr(function, "__code__", None)
             line = f", line {code.co_firstlineno}" if code else ""
             raise SettingError(f"{self.where}{line}: {name}: {mistake}")
+        return found
 
 
-@dataclass(frozen=True)
-class WatchedTarget:
+class CheckedTarget:
     """A model that refuses data which the card does not ask for, and which are therefore not there."""
 
-    target: Target
+    def __init__(self, target: Target) -> None:
+        self.target = target
 
-    @property
-    def num_points(self) -> int:
-        return self.target.num_points
-
-    @property
-    def num_parameters(self) -> int:
-        return self.target.num_parameters
-
-    def log_prior(self, position: Array) -> Array:
-        return self.target.log_prior(position)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.target, name)
 
     def losses(self, position: Array, data: Data) -> Array:
         return self.target.losses(position, _there(data))
@@ -95,31 +83,10 @@ class WatchedTarget:
     def losses_and_gradient(self, position: Array, data: Data, weight: Array) -> tuple[Array, Array]:
         return self.target.losses_and_gradient(position, _there(data), weight)
 
-    def remainders(self, *arguments: Any) -> Array:
-        return self.target.remainders(*arguments)
-
-    def anchored_gradient(self, *arguments: Any) -> Array:
-        return self.target.anchored_gradient(*arguments)
-
     def take(self, rows: Array, indices: Array, order: str | None = None) -> Data:
         if rows.shape[0] == 0:
             raise SettingError("takes mini-batches, and the card's needs lack 'rows'")
         return self.target.take(rows, indices, order)
-
-    def points_at(self, *arguments: Any) -> Array:
-        return self.target.points_at(*arguments)
-
-    def point_bounds(self, *arguments: Any) -> Array:
-        return self.target.point_bounds(*arguments)
-
-    def move_bound(self, *arguments: Any) -> Array:
-        return self.target.move_bound(*arguments)
-
-    def bound_totals(self, *arguments: Any) -> tuple[Array, Array]:
-        return self.target.bound_totals(*arguments)
-
-    def loop(self, *arguments: Any) -> Any:
-        return self.target.loop(*arguments)
 
 
 def _there(data: Data) -> Data:

@@ -10,15 +10,22 @@ from typing import Any, Self
 
 import numpy as np
 
-from implementations.backends import Costs, Draws, Sampler, build_sampler, use_one_thread
+from implementations.backends import (
+    Draws,
+    Inputs,
+    Sampler,
+    Skipped,
+    build_sampler,
+    far_from_mode,
+    use_one_thread,
+)
 from implementations.card import Card
-from implementations.cautions import cautions
-from implementations.inputs import Skipped, anchor_of, averages_of, selection_of, start_of
 from implementations.methods import find_method
-from implementations.schedule import Chunk, chunks, draw_steps
+from implementations.schedule import chunks, draw_steps
 from implementations.settings import LADDER, Settings
 from implementations.tasks.problem import Problem
 from implementations.tuning.ladder import climb
+from implementations.tuning.noise_budget import largest_variance, shared_skewness
 from implementations.tuning.pilot import TunedApart, tune
 
 #: Positions from which the decision audit makes one move each; enough for a rate to within two per cent.
@@ -29,8 +36,10 @@ NUM_BALANCED = 100
 MOST_AUDITED_POINTS = 500_000_000
 
 
-def _no_time() -> dict[str, float]:
-    return {"tuning": 0.0, "compile": 0.0, "warmup": 0.0, "sampling": 0.0, "audit": 0.0}
+#: A chain that accepts fewer of its moves stays where it began.
+LEAST_ACCEPTANCE = 0.005
+#: What a run's time goes into.
+PHASES = ("tuning", "compile", "warmup", "sampling", "audit")
 
 
 @dataclass
@@ -42,20 +51,11 @@ class Progress:
     #: After the warm-up, whose evaluations do not count.
     num_likelihoods: int = 0
     num_gradients: int = 0
-    seconds: dict[str, float] = field(default_factory=_no_time)
-    cpu_seconds: dict[str, float] = field(default_factory=_no_time)
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    cpu_seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     #: What a pilot run chose for settings that were ``auto`` (implementations.tuning.pilot.Tuned).
     tuning: dict[str, Any] | None = None
     kept: list[Draws] = field(default_factory=list)
-
-    def add(self, chunk: Chunk, draws: Draws, costs: Costs) -> None:
-        """Count a chunk, and keep its draws unless it was warm-up."""
-        self.num_chunks += 1
-        self.num_steps += chunk.num_steps
-        if not chunk.is_warmup:
-            self.num_likelihoods += int(costs.num_likelihoods.sum())
-            self.num_gradients += int(costs.num_gradients.sum())
-            self.kept.append(draws)
 
     def draws(self, chains: int, num_parameters: int) -> Draws:
         """The kept draws in order, up to the last that is finite in every chain."""
@@ -135,33 +135,43 @@ def sample(
         sampler = build_sampler(backend, problem, card, settings)
     except Skipped as reason:
         return Sampled(progress.draws(settings.chains, problem.num_parameters), progress, "skipped", str(reason))
+    inputs = sampler.inputs
     if resume is None:
         if start is None:
-            start = start_of(problem, card, settings, seed)
+            start = inputs.starts(seed)
         if start.shape != (settings.chains, problem.num_parameters):
             raise ValueError(f"start points {start.shape} for {settings.chains} chains of {problem.num_parameters}")
         carry = sampler.start(start, seed)
         # What a run prepares for itself counts as its warm-up; the mode and its curvature serve everybody.
-        for prepared in (selection_of(problem, card, settings), averages_of(problem, card, settings)):
+        for prepared in (inputs.selection, inputs.averages):
             progress.cpu_seconds["warmup"] += 0.0 if prepared is None else prepared.cpu_seconds
     else:
         _check_resume(progress, resume[1], sampler, settings, problem)
         carry = sampler.from_arrays(resume[1])
     with progress.clock("compile"):
         has_compiled = sampler.compile(carry)
-    finite_steps = _advance(sampler, progress, carry, settings, on_chunk)
-    draws, steps = _late(progress.draws(settings.chains, problem.num_parameters), settings)
+    for chunk in list(chunks(settings))[progress.num_chunks :]:
+        with progress.clock("warmup" if chunk.is_warmup else "sampling"):
+            carry, draws, costs = sampler.advance(carry, chunk.num_steps, chunk.is_warmup)
+        progress.num_chunks += 1
+        progress.num_steps += chunk.num_steps
+        if not chunk.is_warmup:
+            progress.num_likelihoods += int(costs.num_likelihoods.sum())
+            progress.num_gradients += int(costs.num_gradients.sum())
+            progress.kept.append(draws)
+        if sampler.finite_steps(carry).min() < progress.num_steps:
+            break
+        if on_chunk is not None:
+            on_chunk(progress.copy(), draws, partial(sampler.to_arrays, carry))
+    draws = progress.draws(settings.chains, problem.num_parameters)
+    # Under a schedule of the step size only some draws stay.
+    steps, is_late = (array[: draws.positions.shape[1]] for array in draw_steps(settings))
+    draws, steps = Draws(*(array[:, is_late] for array in draws)), steps[is_late]
+    finite_steps = sampler.finite_steps(carry)
     if finite_steps.min() < progress.num_steps:
         chain, step = int(finite_steps.argmin()), int(finite_steps.min()) + 1
-        return Sampled(
-            draws,
-            progress,
-            "diverged",
-            f"chain {chain} became non-finite at step {step}; lower step_size",
-            step,
-            has_compiled,
-        )
-    anchor = anchor_of(problem, card, settings)
+        why = f"chain {chain} became non-finite at step {step}; lower step_size"
+        return Sampled(draws, progress, "diverged", why, step, has_compiled)
     audit: dict[str, np.ndarray] = {}
     if is_audited:
         with progress.clock("audit"):
@@ -170,17 +180,14 @@ def sample(
                 audit = sampler.audit(*_audited(draws, steps, NUM_AUDITED, problem.num_points), seed)
             balance = sampler.balance(*_audited(draws, steps, NUM_BALANCED, problem.num_points), seed)
         audit |= {f"balance_{name}": array for name, array in balance.items()}
-    doubts = cautions(problem, card, settings, draws, audit)
-    if progress.tuning is not None and progress.tuning["warning"]:
-        doubts.append(progress.tuning["warning"])
     return Sampled(
         draws,
         progress,
         "ok",
         has_compiled=has_compiled,
-        anchor_cpu_seconds=None if anchor is None else anchor.cpu_seconds,
+        anchor_cpu_seconds=None if inputs.anchor is None else inputs.anchor.cpu_seconds,
         audit=audit,
-        warnings=tuple(doubts),
+        warnings=tuple(_warnings(inputs, draws, audit, progress.tuning)),
     )
 
 
@@ -227,27 +234,6 @@ def _check_resume(
             raise ValueError(f"resume: {name} is {there} and must be {here}; it belongs to another method or setting")
 
 
-def _advance(
-    sampler: Sampler, progress: Progress, carry: Any, settings: Settings, on_chunk: OnChunk | None
-) -> np.ndarray:
-    """Run the chunks that are left; the steps after which each chain was finite."""
-    for chunk in list(chunks(settings))[progress.num_chunks :]:
-        with progress.clock("warmup" if chunk.is_warmup else "sampling"):
-            carry, draws, costs = sampler.advance(carry, chunk.num_steps, chunk.is_warmup)
-        progress.add(chunk, draws, costs)
-        if sampler.finite_steps(carry).min() < progress.num_steps:
-            break
-        if on_chunk is not None:
-            on_chunk(progress.copy(), draws, partial(sampler.to_arrays, carry))
-    return sampler.finite_steps(carry)
-
-
-def _late(draws: Draws, settings: Settings) -> tuple[Draws, np.ndarray]:
-    """The draws that stay under the schedule of the step size, and the number of steps that led to each."""
-    steps, is_late = (array[: draws.positions.shape[1]] for array in draw_steps(settings))
-    return Draws(*(array[:, is_late] for array in draws)), steps[is_late]
-
-
 def _audited(draws: Draws, steps: np.ndarray, number: int, num_points: int) -> tuple[np.ndarray, np.ndarray]:
     """Kept positions (k, P), evenly over all chains, and the number of steps (k,) that led to each.
 
@@ -257,3 +243,32 @@ def _audited(draws: Draws, steps: np.ndarray, number: int, num_points: int) -> t
     affordable = min(number, MOST_AUDITED_POINTS // num_points + 1)
     chosen = slice(None, None, math.ceil(chains * num_draws / affordable))
     return draws.positions.reshape(-1, num_parameters)[chosen], np.tile(steps, chains)[chosen]
+
+
+def _warnings(
+    inputs: Inputs, draws: Draws, audit: Mapping[str, np.ndarray], tuning: Mapping[str, Any] | None
+) -> Iterator[str]:
+    """Of kept draws and audited moves, if any: noise beyond its budget is bias, and stops no run.
+
+    Control variates around a wrong anchor, and chains that begin far out, are right in the end but noisy.
+    """
+    card, shapes = inputs.card, inputs.settings.shapes
+    if inputs.anchor is not None and (sentence := far_from_mode(inputs.problem, inputs.anchor)):
+        yield sentence
+    if card.acceptance != "always" and draws.acceptance.size:
+        # The worst chain: one far out hides among others that are not.
+        limit = largest_variance(card.acceptance, shapes, shared_skewness(audit, shapes))
+        variance = np.median(draws.variance, axis=1).max()
+        if variance > limit:
+            yield (
+                f"the variance of the loss difference is {variance:.2g} (median of the noisiest chain), and the bias "
+                f"budget allows {limit:.2g}; lower step_size, raise num_batches, or let 'auto' choose"
+            )
+        stuck = np.flatnonzero(draws.acceptance.mean(axis=1) < LEAST_ACCEPTANCE)
+        if len(stuck):
+            yield (
+                f"chains {', '.join(map(str, stuck))} accept less than {LEAST_ACCEPTANCE:.1%} of their moves and are "
+                "where they began; lower step_size, or begin nearer to the mode"
+            )
+    if tuning is not None and tuning["warning"]:
+        yield tuning["warning"]

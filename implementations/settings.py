@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -92,8 +93,13 @@ class Setting:
             return value
         if self.choices is not None and self.kind is str:
             raise SettingError(unknown(name, value, self.choices))
-        number = _number(value)
-        if number is None or (self.kind is int and number != int(number)):
+        # A bool is no number here, nor is what Python alone takes for one, such as 1_0.
+        number = math.nan
+        is_text = isinstance(value, str) and value.isascii() and "_" not in value
+        if is_text or (isinstance(value, int | float) and not isinstance(value, bool)):
+            with suppress(ValueError, OverflowError):
+                number = float(value)
+        if not math.isfinite(number) or (self.kind is int and number != int(number)):
             names = f"{', '.join(map(repr, self.choices))} or " if self.choices else ""
             raise SettingError(
                 f"{name} = {value!r} is not {names}{'a whole number' if self.kind is int else 'a number'}"
@@ -105,19 +111,6 @@ class Setting:
         if number > maximum:
             raise SettingError(f"{name} = {value} must be at most {maximum:g}")
         return self.kind(number)
-
-
-def _number(value: Any) -> float | None:
-    """A finite number, also as text; a bool is not one, nor is what only Python takes for one, such as 1_0."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    if isinstance(value, str) and not (value.isascii() and "_" not in value):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
 
 
 BATCH_SIZE = Setting(
@@ -230,36 +223,18 @@ class Settings:
     def shapes(self) -> Shapes:
         """What a compiled step depends on: the method's whole numbers and choices."""
         of_run = {setting.name for setting in RUN_SETTINGS} | {"preconditioner", "weight"}
-        return Shapes(
-            tuple((name, value) for name, value in self.as_dict().items() if name not in of_run and not _is_real(value))
-        )
+        values = {name: value for name, value in self.as_dict().items() if name not in of_run}
+        return Shapes(tuple((name, value) for name, value in values.items() if not isinstance(value, float)))
 
     @property
     def reals(self) -> dict[str, float]:
         """The method's real numbers but step size and weight: arguments of compiled code."""
-        return {
-            name: value
-            for name, value in self.as_dict().items()
-            if name not in ("step_size", "weight") and _is_real(value)
-        }
+        values = {name: value for name, value in self.as_dict().items() if name not in ("step_size", "weight")}
+        return {name: value for name, value in values.items() if isinstance(value, float)}
 
 
-def _is_real(value: object) -> bool:
-    return isinstance(value, float)
-
-
-def resolve(settings: Mapping[str, Setting], given: Mapping[str, Any], problem: Sized) -> Settings:
-    """``given`` over the defaults, each checked, and all together. Raises SettingError."""
-    for key in given:
-        if key not in settings:
-            raise SettingError(unknown("setting", key, settings))
-    defaults = {name: setting.default_for(problem.num_parameters) for name, setting in settings.items()}
-    resolved = Settings.of(defaults | {key: settings[key].parse(value) for key, value in given.items()})
-    _check_together(resolved, problem)
-    return resolved
-
-
-def _check_together(settings: Settings, problem: Sized) -> None:
+def check_together(settings: Settings, problem: Sized) -> None:
+    """Can settings, each of which is right, be run together? Raises SettingError."""
     n, m = settings.batch_size, settings.num_batches
     points = f"the {problem.num_points} training points of {problem.task!r}"
     if settings.weight == "batch" and n is None:

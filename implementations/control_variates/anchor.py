@@ -21,17 +21,22 @@ This module is the executable definition, in NumPy and double precision; the sam
 """
 
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from implementations.settings import MAX_FULL_CURVATURE
 from implementations.tasks.derivatives import hessian, loss_and_gradient
-from implementations.tasks.geometry import mean_curvature, prior_precision
+from implementations.tasks.geometry import mean_curvature, preconditioner_factor, prior_precision
 from implementations.tasks.likelihoods import find_likelihood, normaliser
 from implementations.tasks.problem import Problem
 from implementations.tasks.references.mode import find_mode
 from implementations.tasks.references.network_mode import find_network_mode
+
+#: Points at a time, whose outputs at all probes stay in the processor's cache.
+PROBED_CHUNK = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,3 +144,41 @@ def proxy_sum(anchor: Anchor, parameters: np.ndarray) -> np.ndarray:
 def proxy_gradient(anchor: Anchor, parameters: np.ndarray) -> np.ndarray:
     """Gradient (…, P) of ``proxy_sum``."""
     return anchor.gradient + (parameters - anchor.position) @ anchor.curvature
+
+
+class Probed(NamedTuple):
+    """How far the outputs of some points move in draws of the Gaussian at the mode.
+
+    Second moments of these moves tell which points matter most (control_variates.leverage), and by how much the slope
+    of a loss changes on average (control_variates.averaging).
+    """
+
+    chunk: slice
+    #: (probes, outputs, n) float32: u = f(theta) - f(t), t the anchor.
+    moves: np.ndarray
+    #: (columns, n) float32: what is kept of each at the anchor.
+    kept: np.ndarray
+
+
+def gaussian_factor(problem: Problem, anchor: Anchor) -> np.ndarray:
+    """L of the covariance L L^T of the Gaussian at the mode: (P, P), or its diagonal (P,)."""
+    there = replace(problem, curvature=anchor.gauss_newton / anchor.weight)
+    return preconditioner_factor(there, anchor.weight, "full" if there.curvature.ndim == 2 else "diagonal")
+
+
+def probed(problem: Problem, anchor: Anchor, num_probes: int) -> Iterator[Probed]:
+    """All points of a problem with one stochastic layer; the mean over probes stands for the Gaussian's."""
+    factor, count = gaussian_factor(problem, anchor), problem.num_parameters
+    if count <= num_probes:
+        # One along each parameter: their mean square is the covariance itself.
+        normals = np.sqrt(count) * np.eye(count)
+    else:
+        # Always the same: what is prepared depends on the problem alone.
+        normals = np.random.default_rng(0).standard_normal((num_probes, count))
+    offsets = (normals @ factor.T if factor.ndim == 2 else normals * factor).astype(np.float32)
+    (layer,) = problem.layers
+    rows = offsets.reshape(-1, *layer).swapaxes(1, 2).reshape(-1, layer[0])
+    kept = at_anchor(problem, anchor).astype(np.float32)
+    for chunk in problem.chunks(PROBED_CHUNK):
+        moves = (rows @ problem.features[chunk].T).reshape(len(offsets), layer[1], -1)
+        yield Probed(chunk, moves, kept[chunk].T)

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from implementations.control_variates.anchor import Anchor
-from implementations.control_variates.output_moves import gaussian_factor, probed
+from implementations.control_variates.anchor import Anchor, gaussian_factor, probed
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
 

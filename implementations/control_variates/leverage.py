@@ -18,9 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from implementations.control_variates.anchor import Anchor
-from implementations.control_variates.output_moves import probed
-from implementations.kernels.contract import Shapes
+from implementations.control_variates.anchor import Anchor, probed
+from implementations.kernels.estimates import SLOTS_PER_POINT
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
 
@@ -28,8 +27,6 @@ SELECTIONS = {
     "uniform": "every point as likely as any other",
     "leverage": "a point the more often the more it tells of the parameters, and weighed the less; one layer only",
 }
-#: K / N. No point is weighed by more, however wrong the leverages are.
-SLOTS_PER_POINT = 4
 #: Draws of theta that a leverage is the mean over: sixteen lose a tenth of what is to be gained on mnist.
 NUM_PROBES = 16
 
@@ -44,11 +41,6 @@ class Selection:
     scales: np.ndarray
     #: Processor seconds that it took to make.
     cpu_seconds: float
-
-
-def population(num_points: int, shapes: Shapes) -> int:
-    """How many a mini-batch is drawn from: slots, or the points themselves."""
-    return num_points * (SLOTS_PER_POINT if shapes.get("selection") == "leverage" else 1)
 
 
 def by_leverage(problem: Problem, anchor: Anchor) -> Selection:

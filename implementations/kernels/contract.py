@@ -57,7 +57,7 @@ class Points(NamedTuple):
     """The data in the forms that steps read; the one that a method does not need is empty."""
 
     together: Data  # to evaluate all of them
-    rows: Array  # (N, columns): to draw mini-batches from (implementations.infrastructure.memory)
+    rows: Array  # (N, columns): to draw mini-batches from (implementations.backends.rows_of)
     anchor: Any = ()  # an Anchor, for methods that need one
     bounds: Any = ()  # Bounds, likewise
     selection: Any = ()  # a Selection, where points are not drawn alike
@@ -99,7 +99,7 @@ class Random(Protocol):
         """A random order of all points for every place in ``shape``, of which ``Target.points_at`` reads any part."""
 
     def bits(self, shape: tuple[int, ...], count: int) -> Array:
-        """``count`` random 32-bit integers for every place, from which a step draws more (kernels.counter_rng)."""
+        """``count`` random 32-bit integers for every place, from which a step draws more (kernels.poisson.uniforms)."""
 
     def keys(self, shape: tuple[int, ...]) -> Array:
         """Seeds for a library that draws its own random numbers; jax only gives its own kind of them."""

@@ -27,6 +27,16 @@ OF_POINTS = frozenset({"points", "points_infinite"})
 WITHOUT_FACTOR = frozenset({"batches", "single", "literal", "points_infinite"})
 
 
+#: Slots of the table that mini-batches draw from by leverage, K / N (control_variates.leverage). No point is weighed by
+#: more, however wrong the leverages are.
+SLOTS_PER_POINT = 4
+
+
+def population(num_points: int, shapes: Shapes) -> int:
+    """How many values a mini-batch is drawn from: slots, or the points themselves."""
+    return num_points * (SLOTS_PER_POINT if shapes.get("selection") == "leverage" else 1)
+
+
 def of_all(differences: Array, log_prior_drop: Array, weight: Array) -> tuple[Array, Array]:
     """Delta from the differences of all points (chains, N); its variance is 0.
 

@@ -19,7 +19,6 @@ from typing import NamedTuple, TypeVar
 
 from array_api_compat import array_namespace
 
-from implementations.control_variates.leverage import population
 from implementations.kernels import estimates
 from implementations.kernels.acceptance import ACCEPTANCES
 from implementations.kernels.contract import Array, Info, Kernel, Points, Random, Shapes, Target, Values, counted
@@ -96,7 +95,7 @@ class Metropolis:
         losses = Losses(target, order)
         batch_size = shapes.get("batch_size", 0)
         #: Values that mini-batches of the loss difference are drawn from.
-        num_drawn_from = population(target.num_points, shapes)
+        num_drawn_from = estimates.population(target.num_points, shapes)
 
         def noise(random: Random, shape: tuple[int, ...], values: Values) -> Noise:
             normals = random.normals((*shape, target.num_parameters))

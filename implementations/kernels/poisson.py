@@ -21,12 +21,13 @@ from typing import NamedTuple
 from array_api_compat import array_namespace, device
 
 from implementations.kernels.contract import Array, Info, Kernel, Points, Random, Shapes, Target, Values, counted, whole
-from implementations.kernels.counter_rng import NUM_KEYS, uniforms
 from implementations.kernels.loss_differences import NUM_REDRAWN, Losses, balance_of, probability
 from implementations.kernels.metropolis import choose
 from implementations.kernels.permutation import domain
 from implementations.kernels.proposals import random_walk, scale_by
 
+#: Keys of one stream of uniforms.
+NUM_KEYS = 2
 #: Streams of uniforms: gaps between candidates, the two halves of a point's number, and the thinning.
 NUM_STREAMS = 4
 
@@ -218,3 +219,20 @@ class Poisson:
             return balance_of(acceptances, -true_delta)
 
         return Kernel(init, noise, step, audit, balance)
+
+
+def uniforms(keys: Array, counters: Array, dtype: Array) -> Array:
+    """Uniform numbers in [0, 1) of 24 bits, (…, n), for keys (…, NUM_KEYS) and counters (n,).
+
+    A step that does not know how many it will need draws a few 32-bit keys beforehand and hashes counters with them.
+    The arithmetic is operators on 32-bit integers, which run over alike in numpy, jax and torch.
+    """
+    mixed = _scrambled(_scrambled(counters + keys[..., 0, None]) ^ keys[..., 1, None])
+    return array_namespace(counters).astype((mixed >> 8) & 0xFFFFFF, dtype) * 2.0**-24
+
+
+def _scrambled(value: Array) -> Array:
+    """A permutation of the 32-bit integers with hardly any bias (Wellons' triple32)."""
+    for shift, factor in ((17, -312814405), (11, -1404298415), (15, 830770091)):  # 0xed5ad4bb, 0xac4c1b51, 0x31848bab
+        value = (value ^ ((value >> shift) & ((1 << (32 - shift)) - 1))) * factor
+    return value ^ ((value >> 14) & 0x3FFFF)

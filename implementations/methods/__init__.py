@@ -22,7 +22,7 @@ from implementations.methods import (
     sgnht,
     temperature,
 )
-from implementations.plugin_checks import Watched
+from implementations.plugin_checks import Checked
 from implementations.plugins import is_reference, load
 from implementations.settings import SETTINGS, Setting, Settings, Sized
 
@@ -60,22 +60,22 @@ def source_of(card: Card) -> str | None:
 
 def find_method(name: str) -> Card:
     """The card of a name, or of ``path/to/file.py:CARD`` or ``package.module:CARD``. Raises SettingError."""
-    if is_reference(name):
-        card = load(name, Card)
-        if card.name in METHODS:
-            raise SettingError(f"{name}: the suite has a method {card.name!r} of its own; choose another name")
-        return _watched(card, name)
-    if name not in METHODS:
+    if name in METHODS:
+        return METHODS[name]
+    if not is_reference(name):
         raise SettingError(unknown("method", name, METHODS))
-    return METHODS[name]
+    card = load(name, Card)
+    if card.name in METHODS:
+        raise SettingError(f"{name}: the suite has a method {card.name!r} of its own; choose another name")
+    return _checked(card, name)
 
 
 @cache
-def _watched(card: Card, reference: str) -> Card:
+def _checked(card: Card, reference: str) -> Card:
     """A card whose kernel's mistakes are named with its file; the same one for the same file, which shares its code."""
-    watched = replace(card, kernel=Watched(card.kernel, reference.rpartition(":")[0]))
-    _SOURCES[watched] = reference
-    return watched
+    checked = replace(card, kernel=Checked(card.kernel, reference.rpartition(":")[0]))
+    _SOURCES[checked] = reference
+    return checked
 
 
 def resolve(method: str, given: Mapping[str, Any], problem: Sized) -> Settings:

@@ -3,9 +3,9 @@
 from array_api_compat import array_namespace
 
 from implementations.card import Card, Exactness
+from implementations.kernels.acceptance import student_tail
 from implementations.kernels.contract import Array, Values
 from implementations.kernels.sequential import Seen, Sequential
-from implementations.kernels.special_functions import student_tail
 from implementations.methods.control_variates import OPTIONAL_PROXY
 from implementations.settings import BATCH_SIZE, STEP_SIZE, WEIGHT, Setting, random_walk_step
 

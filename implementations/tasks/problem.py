@@ -12,6 +12,7 @@ before its last layer makes ``h_{L-1}`` the features and ``W_L`` the parameters;
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -162,7 +163,7 @@ class Problem:
         values |= {"inputs": values["features"][:, :0], "test_inputs": values["test_features"][:, :0]}
         return cls(likelihood=likelihood, **(values | given))
 
-    @property
+    @cached_property
     def model(self) -> Model:
         names = ("likelihood", "noise_sd", "prior", "prior_scale", "layers", "num_points", "activation", "network")
         grid = Grid(self.grid.tobytes(), self.grid.shape[1]) if self.is_normalised else None

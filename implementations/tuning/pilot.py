@@ -23,10 +23,8 @@ import numpy as np
 
 from implementations.backends import Costs, Sampler, build_sampler
 from implementations.card import Card
-from implementations.control_variates.leverage import population
 from implementations.infrastructure.errors import SettingError
-from implementations.inputs import start_of
-from implementations.kernels.estimates import finite_factor, points_of_delta
+from implementations.kernels.estimates import finite_factor, points_of_delta, population
 from implementations.settings import Settings, least_batches
 from implementations.tasks.problem import Problem
 from implementations.tuning.noise_budget import largest_variance, shared_skewness
@@ -171,7 +169,9 @@ class Pilot:
         stride = settings.thin if settings.thin <= LONGEST_STRIDE else SHORTEST_ROUND
         settings = replace(settings, thin=stride, num_steps=max(settings.num_steps, SHORTEST_PILOT))
         sampler = build_sampler(self.backend, self.problem, self.card, settings)
-        carry = sampler.start(self._start(settings), self.seed)
+        if self.positions is None:
+            self.positions = sampler.inputs.starts(self.seed)
+        carry = sampler.start(self.positions, self.seed)
         started, cpu_started = time.perf_counter(), time.process_time()
         sampler.compile(carry)
         self.compile_seconds += time.perf_counter() - started
@@ -231,11 +231,6 @@ class Pilot:
         self.compile_cpu_seconds += time.process_time() - cpu_started
         self.num_likelihoods += number * of_move
         self.skewness = shared_skewness(found, settings.shapes)
-
-    def _start(self, settings: Settings) -> np.ndarray:
-        if self.positions is None:
-            self.positions = start_of(self.problem, self.card, settings, self.seed)
-        return self.positions
 
     def _count(self, num_steps: int, costs: Costs) -> None:
         self.num_steps += num_steps

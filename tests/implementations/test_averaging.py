@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from benchmarks.known_problems import known_problem, log_odds_posterior
-from implementations import inputs
+from implementations import backends
+from implementations.backends import Inputs, Skipped, anchor_at
 from implementations.control_variates import averaging
 from implementations.control_variates.anchor import at_anchor
-from implementations.inputs import Skipped, anchor_at, averages_of
 from implementations.methods import METHODS, resolve
 from implementations.sampling import sample
 from implementations.tasks.likelihoods import find_likelihood
@@ -94,7 +94,7 @@ def _with(monkeypatch, slopes: float = 1.0, gradient: float = 1.0) -> None:
         found = averaging.averages(problem, anchor)
         return replace(found, slopes=np.float32(slopes) * found.slopes, gradient=gradient * found.gradient)
 
-    monkeypatch.setattr(inputs, "averaged_at", other)
+    monkeypatch.setattr(backends, "averaged_at", other)
 
 
 def _moments():
@@ -108,5 +108,5 @@ def test_where_there_is_nothing_to_average_a_row_says_so(problem, task, given):
     prepared = problem(task, **given)
     settings = resolve("pbnn_cn", {"proxy": "averaged", "weight": 20.0}, prepared)
     with pytest.raises(Skipped, match="proxy = averaged is not applicable"):
-        averages_of(prepared, METHODS["pbnn_cn"], settings)
+        Inputs(prepared, METHODS["pbnn_cn"], settings)
     assert sample(prepared, "pbnn_cn", settings).status == "skipped"

@@ -1,4 +1,4 @@
-"""One thread, and flags of XLA that all count, those of the user last."""
+"""One thread, and flags of XLA that all count, those of the user last; the environment stays as it was."""
 
 import os
 import subprocess
@@ -30,6 +30,21 @@ print(sum("XLAEigen" in path.read_text() for path in Path("/proc/self/task").glo
 def test_xla_works_on_one_thread():
     command = [sys.executable, "-c", PROGRAM + COUNT_THREADS]
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "1\n"
+
+
+def test_sampling_leaves_the_environment_as_it_was():
+    program = """
+import os
+
+from implementations.sampling import sample
+from implementations.tasks import prepare
+
+before = dict(os.environ)
+sample(prepare("linear", 0), "pbnn", {"num_steps": 10, "num_warmup": 0}, is_audited=False)
+assert dict(os.environ) == before, dict(os.environ).items() ^ before.items()
+"""
+    environment = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "PJRT_NPROC")}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 
 
 def flags_in_use(folder, given):

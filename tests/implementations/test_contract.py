@@ -14,11 +14,10 @@ import torch
 
 from benchmarks.explicit_noise import CountingTarget
 from implementations import methods, schedule
-from implementations.backends import BACKENDS, build_sampler
+from implementations.backends import BACKENDS, ModelTarget, build_sampler
 from implementations.backends.jax import chain as jax_chain
 from implementations.backends.torch import chain as torch_chain
 from implementations.card import NEEDS, Exactness
-from implementations.inputs import ModelTarget
 from implementations.methods import METHODS, outside, resolve
 from implementations.sampling import sample
 from implementations.tasks.problem import Problem

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from implementations.infrastructure.errors import SettingError
@@ -9,6 +10,7 @@ from implementations.kernels.acceptance import ACCEPTANCES
 from implementations.kernels.estimates import degrees_of_freedom
 from implementations.methods import METHODS, resolve
 from implementations.methods.paper import ROWS
+from implementations.sampling import sample
 from implementations.settings import SETTINGS, Settings, Size
 
 
@@ -76,3 +78,18 @@ def test_degrees_of_freedom_follow_the_estimator():
     assert degrees_of_freedom(settings_of("pbnn", variance="single", **given).shapes) == 3
     assert degrees_of_freedom(settings_of("pbnn", variance="points", **given).shapes) == 19
     assert degrees_of_freedom(settings_of("pbnn", variance="oracle", **given).shapes) == float("inf")
+
+
+def test_a_card_out_of_a_file_keeps_its_audits(problem, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from dataclasses import replace\n"
+        "from implementations.methods.paper import ROWS\n"
+        "MINE = replace(next(card for card in ROWS if card.name == 'pbnn'), name='mine')\n"
+    )
+    given = {"num_steps": 20, "num_warmup": 0, "chains": 2}
+    own, of_file = (sample(problem("linear"), name, given).audit for name in ("pbnn", f"{file}:MINE"))
+    assert "balance_there" in own
+    assert own.keys() == of_file.keys()
+    for name, array in own.items():
+        np.testing.assert_array_equal(array, of_file[name])

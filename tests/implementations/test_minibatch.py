@@ -10,11 +10,11 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+from implementations.backends import rows_of
 from implementations.backends.jax import chain as jax_chain
 from implementations.backends.jax import minibatch as jax_minibatch
 from implementations.backends.torch import chain as torch_chain
 from implementations.backends.torch import minibatch as torch_minibatch
-from implementations.infrastructure.memory import rows_of
 from implementations.methods import METHODS, resolve
 from tests.implementations.chains import at_once
 
@@ -181,7 +181,7 @@ def largest_array(base, num_points, method):
                 if hasattr(inner, "eqns"):
                     look(inner)
 
-    look(jax.make_jaxpr(sampler.loop._chunk)(sampler.points, sampler.values, carry, np.int32(1), np.int32(1)).jaxpr)
+    look(jax.make_jaxpr(sampler.loop.chunk)(sampler.points, sampler.values, carry, np.int32(1), np.int32(1)).jaxpr)
     return max(sizes)
 
 

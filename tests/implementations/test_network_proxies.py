@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from implementations import inputs
+from implementations.backends import ModelTarget, anchor_at
 from implementations.backends.jax import likelihood as jax_likelihood
 from implementations.backends.torch import likelihood as torch_likelihood
 from implementations.control_variates import network_proxies, proxies
 from implementations.control_variates.anchor import distance_from_mode, find_anchor
 from implementations.infrastructure.errors import SettingError
-from implementations.inputs import anchor_at
 from implementations.kernels.contract import Anchor, Data
 from implementations.methods import resolve
 from implementations.sampling import sample
@@ -169,7 +168,7 @@ def test_the_anchored_gradient_of_all_points_is_the_targets_own(backend, likelih
     anchor, form = anchor_at(problem, weight), sampler.loop.form
     is_jax = backend == "jax-cpu"
     library = jax_likelihood if is_jax else torch_likelihood
-    target = inputs.ModelTarget(form.model, library, None)
+    target = ModelTarget(form.model, library, None)
     _, positions = places(problem, 0.3)
     points = sampler.all_points()
     with jax.enable_x64(True), torch.no_grad():
@@ -240,9 +239,9 @@ def test_above_the_largest_curvature_only_the_first_order_is_allowed():
 @both
 def test_a_first_order_chain_needs_no_curvature(monkeypatch, backend):
     """As above the largest curvature, which is lowered here."""
-    for module in ("inputs", "settings", "control_variates.anchor", "tasks.geometry"):
+    for module in ("backends", "settings", "control_variates.anchor", "tasks.geometry"):
         monkeypatch.setattr(f"implementations.{module}.MAX_FULL_CURVATURE", 5)
-    inputs.anchor_at.cache_clear()
+    anchor_at.cache_clear()
     problem = network("categorical")
     given = {"proxy": "first", "preconditioner": "diagonal", "num_steps": 100, "num_warmup": 0, "batch_size": 10}
     for method in ("pbnn_cv", "pbnn_cn", "sgld_cv"):
@@ -250,4 +249,4 @@ def test_a_first_order_chain_needs_no_curvature(monkeypatch, backend):
         assert found.status == "ok" and np.isfinite(found.draws.positions).all()
     assert anchor_at(problem, 40.0).curvature.shape == (0, 0)
     assert anchor_at(problem, 40.0).gauss_newton.shape == (problem.num_parameters,)
-    inputs.anchor_at.cache_clear()
+    anchor_at.cache_clear()

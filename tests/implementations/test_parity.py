@@ -10,10 +10,9 @@ import torch
 
 from benchmarks import explicit_noise
 from benchmarks.explicit_noise import CHAINS, METROPOLIS, make_noise, make_settings, run_jax, run_torch
-from implementations.backends import build_sampler
+from implementations.backends import Inputs, build_sampler
 from implementations.backends.jax import likelihood as jax_likelihood
 from implementations.backends.jax import minibatch as jax_minibatch
-from implementations.inputs import anchor_of, averages_of
 from implementations.kernels.contract import Data as JaxData
 from implementations.kernels.estimates import VARIANCES
 from implementations.kernels.metropolis import Noise
@@ -37,7 +36,7 @@ def few_steps(monkeypatch):
 
 def run_reference(problem: Problem, method: str, settings: Settings, start: np.ndarray, factor: np.ndarray) -> Any:
     noise = make_noise(problem, method, settings, factor)
-    anchor, averages = (prepare(problem, METHODS[method], settings) for prepare in (anchor_of, averages_of))
+    inputs = Inputs(problem, METHODS[method], settings)
     trail, accepted = np.zeros((NUM_STEPS, *start.shape)), np.zeros((NUM_STEPS, CHAINS), bool)
     dense = factor if factor.ndim == 2 else factor * np.eye(problem.num_parameters)
     for chain in range(CHAINS):
@@ -50,7 +49,15 @@ def run_reference(problem: Problem, method: str, settings: Settings, start: np.n
                 noise.gradient_indices[number, chain],
             )
             outcome = oracle.step(
-                position, step_noise, settings.step_size, dense, problem, method, settings, anchor, averages
+                position,
+                step_noise,
+                settings.step_size,
+                dense,
+                problem,
+                method,
+                settings,
+                inputs.anchor,
+                inputs.averages,
             )
             position = outcome.position
             trail[number, chain], accepted[number, chain] = position, outcome.is_accepted
@@ -66,7 +73,7 @@ def assert_parity(problem: Problem, method: str, settings: Settings) -> None:
         start = problem.map + (start - problem.map) / 4
     trail, accepted = run_reference(problem, method, settings, start, factor)
     is_gaussian = problem.likelihood == "gaussian" == problem.prior and settings.shapes.get("proxy") != "first"
-    if METHODS[method].always_accepts or (method == "pbnn_cn" and is_gaussian):
+    if METHODS[method].acceptance == "always" or (method == "pbnn_cn" and is_gaussian):
         # The target is the Gaussian that Crank-Nicolson moves keep.
         assert accepted.all()
     else:

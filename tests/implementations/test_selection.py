@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.known_problems import known_problem
+from implementations.backends import Inputs, anchor_at
 from implementations.control_variates import leverage
-from implementations.inputs import anchor_at, selection_of
 from implementations.methods import METHODS, resolve
 from implementations.sampling import sample
 from implementations.tasks.geometry import mean_curvature
@@ -103,5 +103,5 @@ def test_what_it_takes_counts_as_warm_up(problem):
     given = {"num_steps": 300, "num_warmup": 0, "selection": "leverage"}
     found = sample(digits, "pbnn_cn", given, "jax-cpu", is_audited=False)
     settings = resolve("pbnn_cn", given, digits)
-    table = selection_of(digits, METHODS["pbnn_cn"], settings)
+    table = Inputs(digits, METHODS["pbnn_cn"], settings).selection
     assert found.progress.cpu_seconds["warmup"] == table.cpu_seconds > 0

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import pytest
 
+from implementations.backends import ModelTarget
 from implementations.backends.jax.chain import loop_of
-from implementations.inputs import ModelTarget
 from implementations.kernels import metropolis, poisson
 from implementations.methods import METHODS, austerity
 from implementations.tasks.problem import Problem

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from implementations.inputs import anchor_at
+from implementations.backends import anchor_at
 from implementations.methods import find_method
 from implementations.tasks import at_mode
 from implementations.tasks.geometry import target_precision

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from implementations.backends import import_library, use_one_thread
+from implementations.backends import Skipped, import_library, use_one_thread
 from implementations.infrastructure.files import sha256_of
-from implementations.inputs import Skipped
 from implementations.methods import find_method, source_of
 from implementations.plugins import checksum
 from implementations.settings import Settings

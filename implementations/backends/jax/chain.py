@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from copy import copy
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Self
 
 import jax
@@ -10,12 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from implementations.backends import Costs, Draws
+from implementations.backends import Costs, Draws, Form, Inputs, ModelTarget, Skipped, use_large_pages
 from implementations.backends.jax import likelihood, minibatch
 from implementations.backends.jax.minibatch import JaxRandom
 from implementations.card import Card
-from implementations.infrastructure.memory import use_large_pages
-from implementations.inputs import Form, Inputs, Skipped
 from implementations.kernels.contract import Points, Values
 from implementations.schedule import block_steps, chunk_steps, step_sizes
 from implementations.settings import Settings
@@ -55,16 +53,13 @@ class Loop:
     def __init__(self, form: Form, num_slots: int) -> None:
         """``num_slots`` are the draws that a chunk has room for."""
         self.form, self.num_slots = form, num_slots
-        self.kernel = form.kernel(likelihood, minibatch)
+        self.kernel = form.card.kernel(ModelTarget(form.model, likelihood, minibatch), form.shapes)
+        self.random = partial(JaxRandom, num_points=form.model.num_points, dtype=form.dtype)
         self.init: Callable[..., Any] = jax.jit(self._init)
         options = QUICK_TO_COMPILE if form.model.num_points <= MOST_POINTS_QUICKLY else None
-        self.audit: Callable[..., Any] = jax.jit(self._audit, compiler_options=options)
-        self.balance: Callable[..., Any] = jax.jit(self._balance, compiler_options=options)
+        self.weigh: Callable[..., Any] = jax.jit(self._weigh, static_argnums=0, compiler_options=options)
         self.compiled: Any = None
         self._block_steps: int | None = None
-
-    def random(self, key: Array) -> JaxRandom:
-        return JaxRandom(key, self.form.model.num_points, self.form.dtype)
 
     def block_steps(self, values: Values) -> int:
         """Steps whose random numbers are drawn together, which follow from the form."""
@@ -74,21 +69,11 @@ class Loop:
             self._block_steps = block_steps([leaf.shape for leaf in jax.tree.leaves(one)])
         return self._block_steps
 
-    def chunk(self, *arguments: Any) -> Any:
-        """Run a chunk, which the first call compiles."""
-        return self.compile(*arguments)(*arguments)
-
-    def compile(self, *arguments: Any) -> Callable[..., Any]:
-        if self.compiled is None:
-            self.compiled = jax.jit(self._chunk, donate_argnums=2).lower(*arguments).compile()
-        compiled: Callable[..., Any] = self.compiled
-        return compiled
-
     def _init(self, key: Array, positions: Array, points: Points, values: Values) -> Any:
         noise = self.kernel.noise(self.random(jax.random.fold_in(key, INIT_STREAM)), positions.shape[:1], values)
         return self.kernel.init(noise, positions, points, values)
 
-    def _chunk(
+    def chunk(
         self, points: Points, values: Values, carry: Carry, num_steps: Array, thin: Array
     ) -> tuple[Carry, tuple[Array, ...], Array]:
         """Blocks of steps: the noise of a block is drawn at once, its steps run one after the other.
@@ -145,19 +130,10 @@ class Loop:
         )
         return carry, tuple(array[:num_slots] for array in kept), jnp.stack(evaluations)
 
-    def _audit(self, key: Array, positions: Array, numbers: Array, points: Points, values: Values) -> dict[str, Array]:
-        audit: Callable[..., Any] = self.kernel.audit  # type: ignore[assignment]
-        return self._weighed(lambda noise, random, *rest: audit(noise, *rest), key, positions, numbers, points, values)
-
-    def _balance(
-        self, key: Array, positions: Array, numbers: Array, points: Points, values: Values
+    def _weigh(
+        self, how: str, key: Array, positions: Array, numbers: Array, points: Points, values: Values
     ) -> dict[str, Array]:
-        return self._weighed(self.kernel.balance, key, positions, numbers, points, values)
-
-    def _weighed(
-        self, weigh: Any, key: Array, positions: Array, numbers: Array, points: Points, values: Values
-    ) -> dict[str, Array]:
-        """One fresh move from each position, weighed."""
+        """One fresh move from each position, weighed by the kernel's ``audit`` or ``balance``."""
 
         def one(move: tuple[Array, Array, Array]) -> dict[str, Array]:
             key, position, number = move
@@ -165,8 +141,9 @@ class Loop:
             here, random = values._replace(step_size=step_size), self.random(key)
             noise = self.kernel.noise(random, (1,), here)
             state = self.kernel.init(noise, position[None], points, here)
-            weighed: dict[str, Array] = weigh(noise, random, state, points, here)
-            return weighed
+            if how == "audit":
+                return self.kernel.audit(noise, state, points, here)  # type: ignore[misc]
+            return self.kernel.balance(noise, random, state, points, here)  # type: ignore[misc]
 
         keys = jax.random.split(jax.random.fold_in(key, AUDIT_STREAM), len(positions))
         arrays: dict[str, Array] = jax.lax.map(one, (keys, positions, numbers))
@@ -178,19 +155,23 @@ loop_of = lru_cache(maxsize=64)(Loop)
 
 
 class JaxSampler:
-    """Chains of one method on one problem, on one device (implementations.backends.Sampler)."""
+    """Chains of one method on one problem, on ``cpu`` or ``gpu`` (implementations.backends.Sampler). Raises Skipped."""
 
-    def __init__(self, problem: Problem, card: Card, settings: Settings, device: jax.Device) -> None:
-        self.problem, self.settings, self.device = problem, settings, device
+    def __init__(self, problem: Problem, card: Card, settings: Settings, device: str) -> None:
+        try:
+            self.device = jax.devices(device)[0]
+        except RuntimeError as error:
+            # What jax says when a platform is not there, or there and does not start.
+            raise Skipped("no CUDA device") from error
+        self.inputs, self.settings = Inputs(problem, card, settings), settings
         num_draws = chunk_steps(settings) // settings.thin
         affordable = SHARED_BYTES // (settings.chains * problem.num_parameters * np.dtype(settings.dtype).itemsize)
-        self.loop = loop_of(Form.of(problem, card, settings, device), max(num_draws, min(SHARED_SLOTS, affordable)))
-        self.inputs = Inputs(problem, card, settings)
+        self.loop = loop_of(self.inputs.form(self.device), max(num_draws, min(SHARED_SLOTS, affordable)))
         with self._precision():
             self.points: Points = jax.tree.map(self._put, self.inputs.points())
-            self.values: Values = jax.tree.map(self._put, self.inputs.values)
+            self.values: Values = jax.tree.map(self._put, self.inputs.values())
             self.block_steps = self.loop.block_steps(self.values)
-        if device.platform == "cpu":
+        if device == "cpu":
             use_large_pages(self.points.rows.unsafe_buffer_pointer(), self.points.rows.nbytes)
 
     def _precision(self) -> Any:
@@ -204,7 +185,7 @@ class JaxSampler:
 
     def all_points(self) -> Points:
         """The data with all points together, also for a method that does not read them."""
-        return self.points._replace(together=jax.tree.map(self._put, self.inputs.together(is_whole=True)))
+        return self.points._replace(together=jax.tree.map(self._put, self.inputs.together()))
 
     def start(self, positions: np.ndarray, seed: int) -> Carry:
         with self._precision(), jax.default_device(self.device):
@@ -214,10 +195,12 @@ class JaxSampler:
             return Carry(state, key, jnp.int32(0), jnp.int32(0), zeros)
 
     def compile(self, carry: Carry) -> bool:
-        is_first = self.loop.compiled is None
+        if self.loop.compiled is not None:
+            return False
         with self._precision():
-            self.loop.compile(self.points, self.values, carry, np.int32(0), np.int32(1))
-        return is_first
+            arguments = self.points, self.values, carry, np.int32(0), np.int32(1)
+            self.loop.compiled = jax.jit(self.loop.chunk, donate_argnums=2).lower(*arguments).compile()
+        return True
 
     def at_step_size(self, step_size: float) -> Self:
         other = copy(self)
@@ -226,9 +209,10 @@ class JaxSampler:
         return other
 
     def advance(self, carry: Carry, num_steps: int, is_warmup: bool = False) -> tuple[Carry, Draws, Costs]:
+        self.compile(carry)
         with self._precision():
             values = self.values._replace(is_warmup=self._put(np.bool_(is_warmup)))
-            carry, kept, evaluations = self.loop.chunk(
+            carry, kept, evaluations = self.loop.compiled(
                 self.points, values, carry, np.int32(num_steps), np.int32(self.settings.thin)
             )
             jax.block_until_ready((carry, kept))
@@ -242,17 +226,17 @@ class JaxSampler:
         return np.asarray(carry.finite_steps)
 
     def audit(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-        return {} if self.loop.kernel.audit is None else self._weigh(self.loop.audit, positions, steps, seed)
+        return self._weigh("audit", positions, steps, seed)
 
     def balance(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-        return {} if self.loop.kernel.balance is None else self._weigh(self.loop.balance, positions, steps, seed)
+        return self._weigh("balance", positions, steps, seed)
 
-    def _weigh(
-        self, weigh: Callable[..., Any], positions: np.ndarray, steps: np.ndarray, seed: int
-    ) -> dict[str, np.ndarray]:
+    def _weigh(self, how: str, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+        if getattr(self.loop.kernel, how) is None:
+            return {}
         with self._precision(), jax.default_device(self.device):
             moves = self._put(positions), self._put(steps)
-            arrays = weigh(jax.random.key(seed), *moves, self.all_points(), self.values)
+            arrays = self.loop.weigh(how, jax.random.key(seed), *moves, self.all_points(), self.values)
         return {name: np.asarray(array) for name, array in arrays.items()}
 
     def to_arrays(self, carry: Carry) -> dict[str, np.ndarray]:
@@ -263,7 +247,7 @@ class JaxSampler:
 
     def from_arrays(self, arrays: dict[str, np.ndarray]) -> Carry:
         with self._precision():
-            like = self.start(np.zeros((self.settings.chains, self.problem.num_parameters)), 0)
+            like = self.start(np.zeros((self.settings.chains, self.inputs.problem.num_parameters)), 0)
             plain = jax.tree_util.tree_map_with_path(
                 lambda path, _: jax.device_put(arrays[jax.tree_util.keystr(path)], self.device),
                 like._replace(key=jax.random.key_data(like.key)),
@@ -271,11 +255,4 @@ class JaxSampler:
             return plain._replace(key=jax.random.wrap_key_data(plain.key))
 
 
-def build_sampler(problem: Problem, card: Card, settings: Settings, device: str) -> JaxSampler:
-    """The sampler on ``cpu`` or ``gpu``. Raises Skipped."""
-    try:
-        place = jax.devices(device)[0]
-    except RuntimeError as error:
-        # What jax says when a platform is not there, or there and does not start.
-        raise Skipped("no CUDA device") from error
-    return JaxSampler(problem, card, settings, place)
+build_sampler = JaxSampler

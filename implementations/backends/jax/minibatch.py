@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from implementations.backends import CACHE_LINE
 from implementations.infrastructure.errors import SettingError
-from implementations.infrastructure.memory import CACHE_LINE
 from implementations.kernels.contract import Data
 from implementations.kernels.permutation import NUM_ROUNDS, SMALLEST_DOMAIN, domain, mix
 
@@ -104,7 +104,7 @@ def loop(condition: Callable[[Any], Array], body: Callable[[Any], Any], value: A
 
 
 def take_points(rows: Array, indices: Array, num_features: int, num_anchored: int = 0) -> Data:
-    """The points of mini-batches (…, n), out of the rows of all of them (``infrastructure.memory.rows_of``).
+    """The points of mini-batches (…, n), out of the rows of all of them (``implementations.backends.rows_of``).
 
     ``num_anchored`` columns after the target are what is kept of a point at the anchor of control variates.
     """

@@ -11,12 +11,10 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from implementations.backends import Costs, Draws
+from implementations.backends import Costs, Draws, Form, Inputs, ModelTarget, Skipped, use_large_pages
 from implementations.backends.torch import likelihood, minibatch
 from implementations.backends.torch.minibatch import Mix, TorchRandom
 from implementations.card import Card
-from implementations.infrastructure.memory import use_large_pages
-from implementations.inputs import Form, Inputs, Skipped
 from implementations.kernels.contract import Points, Values
 from implementations.kernels.permutation import mix
 from implementations.schedule import block_steps, step_sizes
@@ -80,14 +78,11 @@ class Loop:
     """The steps of a form: eager, and compiled once a long run asks for it."""
 
     def __init__(self, form: Form) -> None:
-        self.form, self.kernel = form, form.kernel(likelihood, minibatch)
-        self._compiled: Compiled | None = None
+        self.form = form
+        self.kernel = form.card.kernel(ModelTarget(form.model, likelihood, minibatch), form.shapes)
+        self.compiled: Compiled | None = None
         #: Why the steps could not be compiled, once that was tried.
         self._failure = ""
-
-    @property
-    def is_compiled(self) -> bool:
-        return self._compiled is not None
 
     def random(self, generator: torch.Generator, mix: Mix = mix) -> TorchRandom:
         return TorchRandom(generator, self.form.model.num_points, getattr(torch, self.form.dtype), mix)
@@ -111,27 +106,24 @@ class Loop:
 
     def compile(self, points: Points, values: Values, state: Any) -> Compiled | None:
         """The steps and the permutation as compiled code, by the first call; None, and a warning, where that fails."""
-        if self._compiled is None and not self._failure:
-            self._try_to_compile(points, values, state)
+        if self.compiled is None and not self._failure:
+            compiled_mix, chains = CompiledMix(), self.form.chains
+            generator = torch.Generator(self.form.device).manual_seed(0)
+            noise = self.kernel.noise(self.random(generator), (UNROLLED_STEPS, chains), values)
+            sizes = values.step_size.expand(UNROLLED_STEPS)
+            try:
+                unrolled = self._compiled_steps(points, values, state, noise, sizes)
+                unrolled(points, values, state, noise, sizes)
+                self.kernel.noise(self.random(generator, compiled_mix), (self.block_steps(values), chains), values)
+            except Exception as error:
+                # No C++ compiler, say, or any other of a compiler's many ways to fail: a slow run is better than none.
+                reason = next(iter(str(error).splitlines()), "no reason given")
+                self._failure = f"{type(error).__name__}: {reason}"
+            else:
+                self.compiled = Compiled(unrolled, compiled_mix)
         if self._failure:
             warnings.warn(f"the steps could not be compiled and run eagerly ({self._failure})", stacklevel=2)
-        return self._compiled
-
-    def _try_to_compile(self, points: Points, values: Values, state: Any) -> None:
-        compiled_mix, chains = CompiledMix(), self.form.chains
-        generator = torch.Generator(self.form.device).manual_seed(0)
-        noise = self.kernel.noise(self.random(generator), (UNROLLED_STEPS, chains), values)
-        sizes = values.step_size.expand(UNROLLED_STEPS)
-        try:
-            unrolled = self._compiled_steps(points, values, state, noise, sizes)
-            unrolled(points, values, state, noise, sizes)
-            self.kernel.noise(self.random(generator, compiled_mix), (self.block_steps(values), chains), values)
-        except Exception as error:
-            # No C++ compiler, say, or any other of a compiler's many ways to fail: a slow run is better than none.
-            reason = next(iter(str(error).splitlines()), "no reason given")
-            self._failure = f"{type(error).__name__}: {reason}"
-        else:
-            self._compiled = Compiled(unrolled, compiled_mix)
+        return self.compiled
 
     def _compiled_steps(self, *example: Any) -> Callable[..., Trace]:
         """``steps`` as compiled code, for arguments of the same shapes as these."""
@@ -172,16 +164,17 @@ loop_of = lru_cache(maxsize=64)(Loop)
 
 
 class TorchSampler:
-    """Chains of one method on one problem, on one device (implementations.backends.Sampler)."""
+    """Chains of one method on one problem, on ``cpu`` or ``gpu`` (implementations.backends.Sampler). Raises Skipped."""
 
-    def __init__(self, problem: Problem, card: Card, settings: Settings, device: torch.device) -> None:
-        self.problem, self.card, self.settings, self.device = problem, card, settings, device
-        self.dtype = getattr(torch, settings.dtype)
-        self.loop = loop_of(Form.of(problem, card, settings, device))
-        self.inputs = Inputs(problem, card, settings)
+    def __init__(self, problem: Problem, card: Card, settings: Settings, device: str) -> None:
+        if device == "gpu" and not torch.cuda.is_available():
+            raise Skipped("no CUDA device")
+        self.inputs, self.settings = Inputs(problem, card, settings), settings
+        self.device, self.dtype = torch.device("cuda" if device == "gpu" else "cpu"), getattr(torch, settings.dtype)
+        self.loop = loop_of(self.inputs.form(self.device))
         self.points: Points = tree_map(self._put, self.inputs.points())
-        self.values: Values = tree_map(self._put, self.inputs.values)
-        if device.type == "cpu":
+        self.values: Values = tree_map(self._put, self.inputs.values())
+        if device == "cpu":
             use_large_pages(self.points.rows.data_ptr(), self.points.rows.nbytes)
         self.block_steps = self.loop.block_steps(self.values)
         #: A run's own: a short run steps eagerly whatever other runs of its form have compiled, or its draws would
@@ -195,7 +188,7 @@ class TorchSampler:
 
     def all_points(self) -> Points:
         """The data with all points together, also for a method that does not read them."""
-        return self.points._replace(together=tree_map(self._put, self.inputs.together(is_whole=True)))
+        return self.points._replace(together=tree_map(self._put, self.inputs.together()))
 
     def _generator(self, seed: int, stream: int) -> torch.Generator:
         """A generator apart from that of the network's training, which has the bare seed."""
@@ -213,9 +206,9 @@ class TorchSampler:
     @torch.no_grad()
     def compile(self, carry: Carry) -> bool:
         """Compile the steps where the run is long enough for it to pay."""
-        if not self.card.is_compiled or self.settings.num_warmup + self.settings.num_steps < COMPILED_FROM_STEPS:
+        if not self.inputs.card.is_compiled or self.settings.num_warmup + self.settings.num_steps < COMPILED_FROM_STEPS:
             return False
-        is_first = not self.loop.is_compiled
+        is_first = self.loop.compiled is None
         self.compiled = self.loop.compile(self.points, self.values, carry.state)
         return is_first and self.compiled is not None
 
@@ -262,28 +255,28 @@ class TorchSampler:
     def finite_steps(self, carry: Carry) -> np.ndarray:
         return carry.finite_steps.cpu().numpy()
 
-    @torch.no_grad()
     def audit(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-        audit = self.loop.kernel.audit
-        if audit is None:
-            return {}
-        return self._weigh(lambda noise, random, *rest: audit(noise, *rest), positions, steps, seed)
+        return self._weigh("audit", positions, steps, seed)
+
+    def balance(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+        return self._weigh("balance", positions, steps, seed)
 
     @torch.no_grad()
-    def balance(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-        weigh = self.loop.kernel.balance
-        return {} if weigh is None else self._weigh(weigh, positions, steps, seed)
-
-    def _weigh(
-        self, weigh: Callable[..., Any], positions: np.ndarray, steps: np.ndarray, seed: int
-    ) -> dict[str, np.ndarray]:
+    def _weigh(self, how: str, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+        """One fresh move from each position, weighed by the kernel's ``audit`` or ``balance``."""
         kernel = self.loop.kernel
+        if getattr(kernel, how) is None:
+            return {}
         random = self.loop.random(self._generator(seed, AUDIT_STREAM))
         points, rows = self.all_points(), []
         for position, step_size in zip(self._put(positions), step_sizes(self.values, self._put(steps)), strict=True):
             values = self.values._replace(step_size=step_size)
             noise = kernel.noise(random, (1,), values)
-            move = weigh(noise, random, kernel.init(noise, position[None], points, values), points, values)
+            state = kernel.init(noise, position[None], points, values)
+            if how == "audit":
+                move = kernel.audit(noise, state, points, values)  # type: ignore[misc]
+            else:
+                move = kernel.balance(noise, random, state, points, values)  # type: ignore[misc]
             # As numbers: small tensors that stay would pin the memory of the large ones between them.
             rows.append({name: array.item() for name, array in move.items()})
         return {name: np.array([row[name] for row in rows], self.settings.dtype) for name in rows[0]}
@@ -296,7 +289,7 @@ class TorchSampler:
 
     def from_arrays(self, arrays: dict[str, np.ndarray]) -> Carry:
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        like = self.start(np.zeros((self.settings.chains, self.problem.num_parameters)), 0)
+        like = self.start(np.zeros((self.settings.chains, self.inputs.problem.num_parameters)), 0)
         state = type(like.state)(*(tensors[name].to(self.device) for name in like.state._fields))
         like.generator.set_state(tensors["generator"])
         return Carry(state, like.generator, int(arrays["num_steps"]), tensors["finite_steps"].to(self.device))
@@ -330,8 +323,4 @@ def unbind(noise: Any) -> list[Any]:
     return [type(noise)(*step) for step in zip(*(tensor.unbind() for tensor in noise), strict=True)]
 
 
-def build_sampler(problem: Problem, card: Card, settings: Settings, device: str) -> TorchSampler:
-    """The sampler on ``cpu`` or ``gpu``. Raises Skipped."""
-    if device == "gpu" and not torch.cuda.is_available():
-        raise Skipped("no CUDA device")
-    return TorchSampler(problem, card, settings, torch.device("cuda" if device == "gpu" else "cpu"))
+build_sampler = TorchSampler

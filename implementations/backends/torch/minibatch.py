@@ -93,7 +93,7 @@ def loop(condition: Callable[[Any], Tensor], body: Callable[[Any], Any], value: 
 
 
 def take_points(rows: Tensor, indices: Tensor, num_features: int, num_anchored: int = 0) -> Data:
-    """The points of mini-batches (…, n), out of the rows of all of them (``infrastructure.memory.rows_of``).
+    """The points of mini-batches (…, n), out of the rows of all of them (``implementations.backends.rows_of``).
 
     ``num_anchored`` columns after the target are what is kept of a point at the anchor of control variates.
     """

@@ -9,12 +9,12 @@ import pytest
 import torch
 from scipy import integrate, special
 
+from implementations.backends import ModelTarget
 from implementations.backends.jax import likelihood as jax_likelihood
 from implementations.backends.jax import minibatch as jax_minibatch
 from implementations.backends.torch import likelihood as torch_likelihood
 from implementations.backends.torch import minibatch as torch_minibatch
 from implementations.infrastructure.errors import SettingError
-from implementations.inputs import ModelTarget
 from implementations.kernels.contract import Anchor, Data
 from implementations.sampling import sample
 from implementations.tasks import find_task

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from implementations.inputs import start_of
+from implementations.backends import Inputs
 from implementations.methods import METHODS, resolve
 from implementations.sampling import sample
 from implementations.tasks.derivatives import loss_and_gradient
@@ -51,7 +51,7 @@ def test_starts_of_a_network_depend_on_the_seed_alone_and_serve_every_method(net
     assert not np.allclose(first, other)
     for method in ("sgld", "pbnn", "pbnn_cv", "blackjax_nuts"):
         settings = resolve(method, {"weight": WEIGHT, "chains": 4}, network)
-        np.testing.assert_array_equal(start_of(network, METHODS[method], settings, 3), first)
+        np.testing.assert_array_equal(Inputs(network, METHODS[method], settings).starts(3), first)
 
 
 @pytest.mark.parametrize("spread", [1.0, 2.0])

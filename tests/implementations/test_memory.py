@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from implementations.infrastructure import memory
+from implementations import backends as memory
 
 
 @given(num_features=st.integers(1, 900), dtype=st.sampled_from(["float32", "float64"]))
