@@ -17,18 +17,19 @@ the end of each paragraph holds a Python expression over the numbers that must h
 import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import yaml
 from jinja2 import Environment, StrictUndefined, UndefinedError
 
-from metrics.seeds import Estimate, mean_over_seeds
+from metrics.seeds import Estimate
 from records.columns import COLUMNS
 from records.display import format_estimate, format_given, format_number, format_rounded
 from records.setting_runs import SettingRuns, one_backend
 from records.study import StudyResults
+from reports.evidence import exponent
 from reports.tables import why_not
 
 FOLDER = Path(__file__).with_suffix("")
@@ -36,12 +37,9 @@ FOLDER = Path(__file__).with_suffix("")
 OPTIONS = ("where", "least", "most", "each", "converged")
 GUARD = re.compile(r"<!-- if (.+?) -->", re.DOTALL)
 #: What Python expressions in findings may call.
-FUNCTIONS = {
-    "__builtins__": {function.__name__: function for function in (abs, all, any, len, max, min, sorted, sum, zip)}
-}
-
+FUNCTIONS = {"__builtins__": {one.__name__: one for one in (abs, all, any, len, max, min, sorted, sum, zip)}}
 #: What expressions raise where a study does not have the runs behind a number.
-ABSENT = (LookupError, NameError, ValueError, ZeroDivisionError)
+ABSENT = (LookupError, NameError, ValueError, ZeroDivisionError, UndefinedError)
 
 
 class Finding(NamedTuple):
@@ -49,6 +47,14 @@ class Finding(NamedTuple):
 
     headline: str
     text: str
+
+
+class Checked(NamedTuple):
+    """A finding, and the reasons why the study does not support it."""
+
+    finding: Finding
+    problems: list[str]
+    is_in_readme: bool
 
 
 class Number(float):
@@ -71,14 +77,6 @@ class Number(float):
         return math.nan if self.estimate.high is None else self.estimate.high
 
 
-class Checked(NamedTuple):
-    """A finding, and the reasons why the study does not support it."""
-
-    finding: Finding
-    problems: tuple[str, ...]
-    is_in_readme: bool
-
-
 def findings_of(study: StudyResults) -> list[Finding]:
     """The findings that the numbers of a study support; none for a study without a file of findings."""
     return [one.finding for one in checked_findings(study) if not one.problems]
@@ -86,11 +84,8 @@ def findings_of(study: StudyResults) -> list[Finding]:
 
 def main_findings_of(study: StudyResults) -> list[Finding]:
     """Those that the README shows too, with their first paragraphs."""
-    return [
-        Finding(one.finding.headline, one.finding.text.partition("\n\n")[0])
-        for one in checked_findings(study)
-        if one.is_in_readme and not one.problems
-    ]
+    found = [one.finding for one in checked_findings(study) if one.is_in_readme and not one.problems]
+    return [Finding(headline, text.partition("\n\n")[0]) for headline, text in found]
 
 
 def checked_findings(study: StudyResults) -> Iterator[Checked]:
@@ -102,27 +97,20 @@ def checked_findings(study: StudyResults) -> Iterator[Checked]:
     content = yaml.safe_load(definitions)
     numbers = _numbers(study, content["runs"], content["numbers"])
     for place, section in enumerate(body.split("\n## ")[1:]):
-        headline, _, text = section.partition("\n")
-        finding, problems = _filled(headline, text, numbers)
-        yield Checked(finding, problems, place < content["readme"])
-
-
-def _filled(headline: str, text: str, numbers: dict[str, Any]) -> tuple[Finding, tuple[str, ...]]:
-    problems = []
-    for guard in (" ".join(found.split()) for found in GUARD.findall(text)):
+        headline, *paragraphs = GUARD.sub("", section).strip().split("\n\n")
+        problems, words = [], [headline]
+        for guard in GUARD.findall(section):
+            expression = " ".join(guard.split())
+            try:
+                if not eval(expression, FUNCTIONS | numbers):
+                    problems.append(f"the numbers contradict: {expression}")
+            except ABSENT as error:
+                problems.append(f"{error}: {expression}")
         try:
-            if not eval(guard, FUNCTIONS | numbers):
-                problems.append(f"the numbers contradict: {guard}")
+            words = [" ".join(_TEMPLATES.from_string(one).render(numbers).split()) for one in (headline, *paragraphs)]
         except ABSENT as error:
-            problems.append(f"{error}: {guard}")
-    if problems:
-        return Finding(headline, text), tuple(problems)
-    try:
-        words = [_TEMPLATES.from_string(one).render(numbers) for one in (headline, GUARD.sub("", text))]
-    except UndefinedError as error:
-        return Finding(headline, text), (str(error),)
-    headline, *paragraphs = (" ".join(one.split()) for one in "\n\n".join(words).split("\n\n"))
-    return Finding(headline, "\n\n".join(filter(None, paragraphs))), ()
+            problems.append(str(error))
+        yield Checked(Finding(words[0], "\n\n".join(words[1:])), problems, place < content["readme"])
 
 
 def _shown(value: Any) -> str:
@@ -142,16 +130,14 @@ _TEMPLATES.filters |= {
 
 def _numbers(study: StudyResults, runs: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers by name, without those whose runs the study does not have."""
-    selected = {name: _selected(study, wanted) for name, wanted in runs.items()}
-    numbers: dict[str, Any] = {}
+    selected, numbers = {}, dict[str, Any]()
+    for name, wanted in runs.items():
+        with suppress(*ABSENT):
+            selected[name] = _selected(study, wanted)
     for name, definition in definitions.items():
-        try:
-            if isinstance(definition, str):
-                numbers[name] = eval(definition, FUNCTIONS | numbers)
-            else:
-                numbers[name] = _number(selected, **definition)
-        except ABSENT:
-            continue
+        with suppress(*ABSENT):
+            is_text = isinstance(definition, str)
+            numbers[name] = eval(definition, FUNCTIONS | numbers) if is_text else _number(selected, **definition)
     return numbers
 
 
@@ -162,34 +148,22 @@ def _number(
     over: str = "",
     minus: str = "",
     grows_with: str = "",
-) -> Number | tuple[Number, ...]:
+) -> Any:
     """One number, or one for each value of the columns that the runs were selected by."""
     ours, others = selected[of], selected[over or minus or of]
-    if not ours:
-        raise LookupError(f"no runs: {of}")
+    pairs = [(one, others[key]) for key, one in ours.items() if key in others]
+    found: list[Any]
     if grows_with:
-        return Number.of(_growth(list(ours.values()), column, grows_with))
+        return Number.of(exponent(list(ours.values()), column, grows_with))
     if over:
-        found = [Number.of(one.ratio(others[key], column)) for key, one in ours.items() if key in others]
+        found = [Number.of(one.ratio(other, column)) for one, other in pairs]
     elif minus:
-        found = [Number.of(one.difference(others[key], column)) for key, one in ours.items() if key in others]
+        found = [Number.of(one.difference(other, column)) for one, other in pairs]
     elif column in COLUMNS and COLUMNS[column].kind == "text":
-        found = [one[column] for one in ours.values()]
+        found = [one[column] for one, _ in pairs]
     else:
-        found = [Number.of(one.estimate(column)) for one in ours.values()]
-    if not found:
-        raise LookupError(f"no run of {of} has a partner")
-    return found[0] if list(ours) == [()] else tuple(found)
-
-
-def _growth(sweep: list[SettingRuns], column: str, over: str) -> Estimate:
-    """The mean over seeds of the slope of ``column``, a logarithm, over the logarithm of ``over``."""
-    values = [one.present(column) for one in sweep]
-    sizes = np.log([float(one[over]) for one in sweep])
-    seeds = set.intersection(*map(set, values))
-    return mean_over_seeds(
-        {seed: float(np.polyfit(sizes, [value[seed] for value in values], 1)[0]) for seed in sorted(seeds)}
-    )
+        found = [Number.of(one.estimate(column)) for one, _ in pairs]
+    return tuple(found) if found and list(ours) != [()] else found[0]
 
 
 class _Columns(dict[str, Any]):
@@ -210,9 +184,9 @@ class _Columns(dict[str, Any]):
 def _selected(study: StudyResults, wanted: Mapping[str, Any]) -> dict[tuple[Any, ...], SettingRuns]:
     """The selected setting for each value of the columns ``each``; () is the key where there are no such columns."""
     options = {name: wanted.get(name) for name in OPTIONS}
-    columns = {name: value for name, value in wanted.items() if name not in OPTIONS}
     condition, extreme = options["where"] or "True", options["least"] or options["most"]
     found: dict[tuple[Any, ...], list[SettingRuns]] = {}
+    columns = {name: value for name, value in wanted.items() if name not in OPTIONS}
     for one in sorted(one_backend(study.settings(**columns)), key=lambda one: (one["variant"], one["label"])):
         is_evidence = one.ok if options["converged"] is False else one.converged
         if is_evidence and eval(condition, FUNCTIONS, _Columns(one)):
@@ -220,7 +194,7 @@ def _selected(study: StudyResults, wanted: Mapping[str, Any]) -> dict[tuple[Any,
     if extreme:
         sign = 1 if options["least"] else -1
         found = {key: [min(group, key=lambda one: sign * one.mean(extreme))] for key, group in found.items()}
-    ambiguous = [group for group in found.values() if len(group) > 1]
-    if ambiguous:
-        raise ValueError(f"{dict(wanted)} selects several: {', '.join(one['label'] for one in ambiguous[0])}")
-    return {key: group[0] for key, group in sorted(found.items())}
+    if ambiguous := [one["label"] for group in found.values() for one in group[1:]]:
+        raise ValueError(f"{dict(wanted)} selects several: {', '.join(ambiguous)}")
+    ordered = sorted(found, key=lambda key: [(value is not None, value) for value in key])
+    return {key: found[key][0] for key in ordered}

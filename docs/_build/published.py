@@ -2,7 +2,6 @@
 
 import csv
 import json
-import textwrap
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,6 @@ from records.study import StudyResults
 from records.usage import WORK, budget, read_usage
 from reports.contents import contents_of
 from reports.findings import Finding, findings_of, main_findings_of
-from reports.judging import FRAGILE, stands
 from reports.publish import PUBLISHED, first_figure
 from reports.types import IN_PART, INCONCLUSIVE, NOT_ASKED, NOT_REPRODUCED, OUTCOMES, PREMISE_NOT_MET, REPRODUCED
 
@@ -26,8 +24,8 @@ STUDIES = Path(__file__).parents[2] / "workflows" / "studies"
 PAPER = "paper"
 #: Outcomes of claims that were not reproduced, the most surprising first.
 SURPRISES = (NOT_REPRODUCED, IN_PART, PREMISE_NOT_MET, INCONCLUSIVE, NOT_ASKED)
-#: Characters of the line that says where a claim holds.
-MAX_WHERE = 145
+#: Chance of a wrong verdict among all claims: a p-value is that of one of a verdict's two sides.
+ERROR_RATE = 0.05
 #: Criterion of the table of winners: it does not depend on the machine.
 CRITERION = "ess_per_million_evaluations"
 #: A kind of work has a row of its own if it takes this share of some study's time.
@@ -162,21 +160,35 @@ def _asked(claim: dict[str, Any], paper: Published, others: list[Published]) -> 
 
 
 def where(claim: dict[str, Any]) -> str:
-    """Where a claim holds and where not, or why it was not judged, in at most MAX_WHERE characters."""
-    found = claim.get("where") or claim["reason"].partition(":")[0]
-    return textwrap.shorten(found.rstrip("."), MAX_WHERE, placeholder=" …")
+    """How many parts of a claim hold, or why it was not judged."""
+    if "parts" not in claim:  # a report that was rendered before verdicts were data
+        found: str = claim.get("where") or claim["reason"].partition(":")[0]
+        return found.rstrip(".")
+    if claim["premise"] and not claim["premise"]["holds"]:
+        return "what it presumes is not so here"
+    answers = Counter(part["holds"] for part in claim["parts"])
+    told = [f"{answers[True]} of {len(claim['parts'])} parts hold"]
+    told += [f"{answers[False]} fail"] if answers[False] else []
+    told += [f"{answers[None]} too close to call"] if answers[None] else []
+    return ", ".join(told) if claim["parts"] else claim["note"]
 
 
 def _weak(claims: list[dict[str, Any]]) -> str:
     """Which verdicts depend on a single seed, or are lost among all claims."""
     kinds = {
-        "Fragile (leaving out one seed changes the verdict)": [one for one in claims if one["robustness"] == FRAGILE],
+        "Fragile (leaving out one seed changes the verdict)": [one for one in claims if _is_fragile(one)],
         "Does not survive Holm's correction over all claims": [
-            one for one in claims if one["p_adjusted"] is not None and not stands(one["p_adjusted"])
+            one for one in claims if one["p_adjusted"] is not None and 2 * one["p_adjusted"] > ERROR_RATE
         ],
     }
     told = [f"{words}: {', '.join(str(one['id']) for one in found)}." for words, found in kinds.items() if found]
     return f"\n{' '.join(told)}\n" if told else ""
+
+
+def _is_fragile(claim: dict[str, Any]) -> bool:
+    if "fragile" not in claim:  # a report that was rendered before verdicts were data
+        return claim["robustness"].startswith("Fragile")
+    return any(one["what"] == "seed" and one["outcome"] != claim["verdict"] for one in claim["fragile"])
 
 
 # Winners, and how long studies take

@@ -17,15 +17,14 @@ from docs._build.published import (
     winners_table,
 )
 from reports.contents import contents_of
-from reports.judging import FRAGILE
 from reports.types import NOT_ASKED
 
 
 def write(folder: Path, verdicts: dict[int, str], **about: str) -> Published:
     folder.mkdir(parents=True)
     claims = [
-        {"id": number, "statement": f"Claim | <{number}>", "verdict": one, "reason": "Low: 1.5."}
-        | {"robustness": "", "p_adjusted": None}
+        {"id": number, "statement": f"Claim | <{number}>", "verdict": one, "note": "No <run>", "premise": None}
+        | {"parts": [], "fragile": [], "p_adjusted": None}
         for number, one in verdicts.items()
     ]
     (folder / "claims.json").write_text(json.dumps({"description": "a *study*", "claims": claims} | about))
@@ -51,16 +50,16 @@ def test_the_papers_study_is_the_first_and_verdicts_are_counted_in_the_words_of_
 def test_claims_that_are_not_reproduced_are_listed_and_one_that_is_not_asked_is_judged_elsewhere(tmp_path):
     paper = write(tmp_path / "paper", {1: "reproduced in part", 2: "reproduced", 3: "not reproduced", 20: NOT_ASKED})
     layers = write(tmp_path / "layers", {20: "reproduced"})
-    paper.claims[0] |= {"where": "here; not there", "p_adjusted": 0.5}
-    paper.claims[1] |= {"robustness": FRAGILE}
+    paper.claims[0] |= {"parts": [{"holds": holds} for holds in (True, False, False, None)], "p_adjusted": 0.03}
+    other = {"what": "seed", "name": "3", "outcome": "inconclusive"}
+    paper.claims[1] |= {"fragile": [other, other | {"outcome": "reproduced"}], "p_adjusted": 0.02}
+    paper.claims[2] |= {"fragile": [other | {"what": "library"}], "premise": {"holds": True}}
     first, *_, weak = (text := surprising_verdicts([paper, layers])).splitlines()
     assert first == "2 of 4 claims are reproduced (1 in `paper`, 1 in `layers`). The others:"
     rows = [line for line in text.splitlines() if "Claim" in line]
-    assert [row.split(" | ")[0] for row in rows] == [
-        "| 3",
-        "| 1",
-    ] and r"Claim \| \<3\> | **not reproduced** | Low" in rows[0]
-    assert "here; not there" in rows[1]
+    assert [row.split(" | ")[0] for row in rows] == ["| 3", "| 1"]
+    assert r"Claim \| \<3\> | **not reproduced** | No \<run\> |" in rows[0]
+    assert "| 1 of 4 parts hold, 2 fail, 1 too close to call |" in rows[1]
     assert "Fragile" in weak and "verdict): 2. " in weak and weak.endswith("all claims: 1.")
 
 
