@@ -12,9 +12,10 @@ from scipy.stats import norm
 from implementations import tasks
 from implementations.sampling import sample
 from records.study import StudyResults
+from reports.claim_file import KEYS, parse_claims
+from reports.judge import NOT_ASKED, REPRODUCED, verdict_of
 from reports.publish import PUBLISHED
 from reports.style import theme
-from reports.types import NOT_ASKED, REPRODUCED
 from tests.reports.pictures import flaws
 from tests.reports.studies import row, study_of
 from workflows.score import main as score
@@ -108,11 +109,17 @@ def test_the_figure_of_a_page_is_legible(published):
 
 
 def test_the_claim_of_a_page_has_three_answers(published):
-    judge = example("claim").CLAIM.judge
-    assert judge(published).outcome == REPRODUCED
-    assert judge(study_of([row("full_mh")])).outcome == NOT_ASKED
+    (claim,) = parse_claims((EXAMPLES / "claim.yaml").read_text(encoding="utf-8")).values()
+    assert verdict_of(claim, published).outcome == REPRODUCED
+    assert verdict_of(claim, study_of([row("full_mh")])).outcome == NOT_ASKED
     wide = [row("pbnn_mala", seed, task="regression", sd_ratio=1.5 + seed / 100) for seed in range(3)]
-    assert "It is not: sd ratio 1.51" in judge(study_of(wide)).reason
+    (number,) = verdict_of(claim, study_of(wide)).parts[0].evidence
+    assert number.holds is False and number.value.mean == pytest.approx(1.51)
+
+
+def test_every_key_of_a_claim_is_explained():
+    page = (EXAMPLES.parent / "extend" / "claim.md").read_text(encoding="utf-8")
+    assert [key for key in KEYS - {"runs", "parts", "ask", "what", "around"} if f"`{key}" not in page] == []
 
 
 def test_the_study_of_a_page_is_valid():
