@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 #: A line that says only ``{{ name }}`` is replaced by the part of that name, and ``{{ code path }}`` by a file.
 PLACE = re.compile(r"^\{\{ (code )?([\w./]+) \}\}$", re.MULTILINE)
 #: Languages of worked examples, by the suffixes of their files.
-LANGUAGES = {".py": "python", ".yaml": "yaml"}
+LANGUAGES = {".py": "python", ".yaml": "yaml", ".md": "markdown"}
 #: What a browser fetches without a click: sources, and links to style sheets, icons and the like.
 FETCHED = re.compile(
     r"<(?:(?:script|img|source|iframe|video)\b[^>]*?\bsrc(?:set)?|object\b[^>]*?\bdata"

@@ -3,6 +3,7 @@
 import functools
 import http.server
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ from implementations.tasks.problem import Problem
 from pbnn_bench.command import COMMANDS
 from records.columns import COLUMNS, DERIVED
 from reports.contents import CONTENTS, PAPER
+from reports.publish import PUBLISHED
 from tests.browser import Browser, opened_browser
 from tests.implementations.chains import sample
 
@@ -46,6 +48,15 @@ def test_every_page_and_the_published_report_are_there(site):
     assert len(pages) > 15
     for page in [*pages, *(Path(path).with_suffix(".html") for path in PAGES), "published/paper/report.html"]:
         assert (site / page).is_file(), page
+
+
+def test_links_into_published_reports_lead_to_a_place_in_them():
+    """MkDocs checks anchors of its own pages only."""
+    written = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    links = set(re.findall(r"published/(\w+/report\.html)#([\w-]+)", written))
+    assert len(links) > 5
+    pages = {name: (PUBLISHED / name).read_text(encoding="utf-8") for name, _ in links}
+    assert [link for link in links if f'id="{link[1]}"' not in pages[link[0]]] == []
 
 
 @pytest.mark.slow
