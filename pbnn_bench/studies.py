@@ -10,7 +10,7 @@ from pathlib import Path
 from implementations.infrastructure.errors import SettingError, unknown
 from pbnn_bench import packages
 
-#: The saved view of a study's runs that is shown first, and the tag that has it (workflows.tracking.experiment).
+#: The saved view of a study's runs that is shown first, and the tag that has it (workflows.tracking.entries).
 MEANS = "means"
 VIEW_TAG = f"mlflow.sharedViewState.{MEANS}"
 STUDIES = packages.folder() / "workflows" / "studies"

@@ -12,7 +12,7 @@ from implementations.methods import METHODS
 from implementations.tasks import TASKS
 from pbnn_bench import studies
 from pbnn_bench.command import COMMANDS, main
-from workflows.tracking.experiment import experiment_of
+from workflows.tracking.client import experiment_of
 
 
 def printed(capsys, *words: str) -> str:

@@ -24,8 +24,7 @@ from workflows.plan import plan_lines
 from workflows.progress import Progress, hush
 from workflows.summary import closing_lines
 from workflows.timing import timed_sizes
-from workflows.tracking.address import without_secrets
-from workflows.tracking.store import chosen_store
+from workflows.tracking.client import chosen_store, without_secrets
 
 
 def chosen_study_file():

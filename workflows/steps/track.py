@@ -3,22 +3,21 @@
 import argparse
 import os
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from implementations.infrastructure.files import sealed, write_json
 from records.study import StudyResults
 from records.usage import metered
-from workflows.tracking.address import Hiding, without_secrets
-from workflows.tracking.store import chosen_store, reason_of
-from workflows.tracking.watch import Watch
+from workflows.tracking.client import Hiding, chosen_store, reason_of, without_secrets
 from workflows.tracking.write import track
 
-#: Seconds in which a store has to get a run further, however many requests that takes. One takes a tenth of a second.
-PATIENCE = 120.0
+#: Seconds that a store has for a study, and for each of its runs, which takes a tenth of a second.
+PATIENCE, PATIENCE_WITH_A_RUN = 120.0, 2.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,14 +25,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, required=True, help="folder of the study's results, with its summary")
     parser.add_argument("--out", type=Path, required=True, help="a JSON file that says what came of it")
     parser.add_argument(
-        "--patience", type=float, default=PATIENCE, metavar="S", help="seconds between two runs (%(default)s)"
+        "--patience",
+        type=float,
+        default=PATIENCE,
+        metavar="S",
+        help=f"seconds for the store, besides {PATIENCE_WITH_A_RUN:g} per run (%(default)s)",
     )
     arguments = parser.parse_args(argv)
     uri = chosen_store(arguments.results.parent)
-    # MLflow and what it is built on log addresses as they please.
+    # MLflow and the libraries that it is built on log addresses as they please.
     with (
-        Hiding(sys.stderr, uri) as err,
-        Hiding(sys.stdout, uri) as out,
+        closing(Hiding(sys.stderr, uri)) as err,
+        closing(Hiding(sys.stdout, uri)) as out,
         redirect_stderr(err),
         redirect_stdout(out),
         metered(arguments.results, "track"),
@@ -52,16 +55,24 @@ def _track(uri: str, results: Path, out: Path, patience: float) -> None:
         print(outcome, file=sys.stderr, flush=True)
 
     def give_up() -> None:
-        tell(f"the store got nothing done for {patience:g} s")
-        # The main thread waits for the store. What it was writing counts as not written (workflows.tracking.write).
+        tell(f"the store was not done after {limit:g} s")
+        # The main thread waits for the store: limits of single reads do not help where a server sends a byte now and
+        # then, and a driver written in C heeds no signal. An entry that is not ended counts as not written.
         os._exit(0)
 
     # It takes seconds, for which the store is not to blame.
     import mlflow  # noqa: F401
 
     try:
-        with Watch(patience, give_up) as watch:
-            counts = track(uri, results.name, StudyResults.load(results).rows, results, watch.note)
+        rows = StudyResults.load(results).rows
+        limit = patience + PATIENCE_WITH_A_RUN * len(rows)
+        timer = threading.Timer(limit, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            counts = track(uri, results.name, rows, results)
+        finally:
+            timer.cancel()
     except Exception as error:
         traceback.print_exception(error)
         tell(reason_of(error, uri))

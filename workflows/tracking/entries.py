@@ -1,13 +1,14 @@
-"""The runs of a study as they stand in MLflow: names, parameters, numbers and tags."""
+"""The runs of a study as MLflow shows them: names, parameters, numbers, tags, and views of their table."""
 
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from implementations.settings import SETTINGS
 from records.columns import COLUMNS
@@ -36,28 +37,39 @@ WORKINGS, INTERVAL = "workings/", "with_interval/"
 #: The rest: words and provenance.
 TAGS = tuple(name for name in _NAMES if name not in (*PARAMETERS, *METRICS, "started_at", "ended_at"))
 
-#: How MLflow calls what became of a run. It has no word for one that had no device or has not been made: both are still
-#: to come, and no failures, which it would show what it calls killed as.
+#: Saved views of MLflow's table of runs, in its menu "Views": the columns worth seeing.
+_NAME_COLUMN = "attributes.`Run Name`"
+_COLUMNS = [*(f"metrics.`{name}`" for name in HEADLINE[:6]), "tags.`status`"]
+_TABLE = {
+    "selectedColumns": _COLUMNS,
+    "columnOrder": [_NAME_COLUMN, *_COLUMNS],
+    "columnWidths": {_NAME_COLUMN: 360} | dict.fromkeys(_COLUMNS, 125),
+    "orderByKey": "tags.`mlflow.runName`",
+    "orderByAsc": True,
+}
+_VIEWS = {
+    "means": ("Means over seeds", _TABLE | {"searchFilter": "tags.level = 'setting' and tags.status != 'stale'"}),
+    "seeds": ("Every seed", _TABLE | {"searchFilter": "tags.status != 'stale'"}),
+}
+EXPERIMENT_TAGS = {
+    # Shows the pages of runs, and not those of language models.
+    "mlflow.experimentKind": "custom_model_development",
+    **{
+        f"mlflow.sharedViewState.{key}": json.dumps({"name": name, "createdAt": 0, "state": json.dumps(state)})
+        for key, (name, state) in _VIEWS.items()
+    },
+}
+
+#: MLflow's words for what became of a run. It has none for a run that found no device or is not there yet: both are
+#: still to come, and would be failures if they were called killed.
 OUTCOMES = {"ok": "FINISHED", "diverged": "FAILED", "failed": "FAILED", "skipped": "SCHEDULED", "missing": "SCHEDULED"}
 #: Of the numbers of a parent: more digits than the means over seeds are worth.
 DIGITS = 4
-#: Tells a parent from the run of a seed, for filters such as  tags.level = "setting".
-SETTING, SEED = "setting", "seed"
-
-
-class Data(NamedTuple):
-    """What a run worked on, as MLflow lists it among the inputs."""
-
-    name: str
-    #: Of data, network and curvature; MLflow takes at most 36 characters.
-    digest: str
-    source: str
-    num_points: int
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A run as it is to stand in MLflow."""
+    """A run as MLflow shows it: that of a seed, or its parent, which has the means over the seeds."""
 
     #: What identifies it in its experiment: its folder below ``runs``, for a parent without the seed.
     key: str
@@ -73,37 +85,40 @@ class Entry:
     tags: dict[str, str]
     #: Where its files are, if it has any.
     folder: Path | None = None
-    data: Data | None = None
-    #: A checksum of all this.
-    fingerprint: str = field(init=False)
+    #: The problem that it worked on, as MLflow lists it among the inputs: name, digest, source and profile.
+    data: tuple[str, str, str, str] | None = None
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def fingerprint(self) -> str:
+        """A checksum of all this, and of its files."""
         content = [self.name, self.outcome, self.started, self.ended, self.params, self.metrics, self.tags, self.data]
         sha256 = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
-        # A run.json has the time of its run in it, so it identifies the draws beside it.
-        for path in self._files():
-            sha256.update(path.read_bytes())
-        object.__setattr__(self, "fingerprint", sha256.hexdigest())
-
-    def _files(self) -> list[Path]:
-        paths = [self.folder / name for name in ("run.json", "curves.npz")] if self.folder else []
-        return [path for path in paths if path.exists()]
+        # A run.json has the time of its run in it, so it identifies the draws of the run too.
+        for name in ("run.json", "curves.npz"):
+            if self.folder and (self.folder / name).exists():
+                sha256.update((self.folder / name).read_bytes())
+        return sha256.hexdigest()
 
 
 def entries_of(rows: Sequence[Row], results: Path) -> list[Entry]:
     """Parents, each followed by its seeds, from the plain rows of a summary and the files of their runs."""
-    settings = settings_of(rows)
     entries = []
-    for setting, name in setting_names(settings).items():
-        # Its runs' folder: what identifies it among all entries.
-        key = str(Path(setting["run"]).parent)
-        entries.append(_parent(key, name, setting))
-        entries += [_child(key, name, row, run_folder(results, row["run"])) for row in setting.rows]
+    for setting, name in setting_names(settings_of(rows)).items():
+        parent = _parent(name, setting)
+        entries.append(parent)
+        entries += [_child(parent.key, name, row, run_folder(results, row["run"])) for row in setting.rows]
     return entries
 
 
 def _child(parent: str, name: str, row: Row, folder: Path) -> Entry:
-    tags = {tag: str(row[tag]) for tag in TAGS if row[tag] is not None}
+    # One that was skipped has no numbers: with its 0 seconds it would be the fastest of all.
+    measured = [metric for metric in METRICS if row["status"] != "skipped" and row[metric] is not None]
+    note = {"mlflow.note.content": f"{row['status']}: {row['reason']}"} if row["reason"] else {}
+    data = None
+    if row["problem_sha256"] is not None and row["num_points"] is not None:
+        source, profile = {"task": f"{row['task']}, seed {row['seed']}"}, {"num_points": int(row["num_points"])}
+        # MLflow takes at most 36 characters of a digest.
+        data = (row["variant"], row["problem_sha256"][:36], json.dumps(source), json.dumps(profile))
     return Entry(
         key=row["run"],
         name=f"{name} · seed {row['seed']}",
@@ -112,88 +127,61 @@ def _child(parent: str, name: str, row: Row, folder: Path) -> Entry:
         started=_milliseconds(row["started_at"]),
         ended=_milliseconds(row["ended_at"]),
         params={parameter: str(row[parameter]) for parameter in PARAMETERS if row[parameter] is not None},
-        metrics={_group(metric) + metric: number for metric in METRICS if (number := _number(row, metric)) is not None},
-        tags=tags
-        | _row_tags(SEED, row)
-        | {"seed": str(row["seed"])}
-        | _note(f"{row['status']}: {row['reason']}" if row["reason"] else ""),
+        metrics={_group(metric) + metric: float(row[metric]) for metric in measured},
+        tags={tag: str(row[tag]) for tag in TAGS if row[tag] is not None}
+        | _row_tags(row)
+        | {"level": "seed", "seed": str(row["seed"])}
+        | note,
         folder=folder,
-        data=_data(row),
+        data=data,
     )
 
 
-def _data(row: Row) -> Data | None:
-    """None where nothing ran."""
-    if row["problem_sha256"] is None or row["num_points"] is None:
-        return None
-    return Data(
-        row["variant"], row["problem_sha256"][:36], f"{row['task']}, seed {row['seed']}", int(row["num_points"])
-    )
-
-
-def _parent(key: str, name: str, setting: SettingRuns) -> Entry:
+def _parent(name: str, setting: SettingRuns) -> Entry:
     """Means over the seeds of one setting, and their 95 % intervals where there is more than one seed."""
     metrics: dict[str, float] = {}
     for metric in METRICS:
-        estimate = setting.estimate(metric)
-        group = _group(metric)
+        estimate, group = setting.estimate(metric), _group(metric)
         values = {
             f"{group}{metric}": estimate.mean,
             f"{group}{INTERVAL}{metric}_low": estimate.low,
             f"{group}{INTERVAL}{metric}_high": estimate.high,
         }
-        metrics |= {name: rounded(value) for name, value in values.items() if value is not None}
+        metrics |= {name: float(f"{value:.{DIGITS}g}") for name, value in values.items() if value is not None}
     rows = setting.rows
     statuses = Counter(row["status"] for row in rows)
     counted = ", ".join(f"{count} {status}" for status, count in statuses.items())
     first = next((row for row in rows if row["status"] == "ok"), rows[0])
-    started, ended = ([row[name] for row in rows if row[name]] for name in ("started_at", "ended_at"))
+    started, ended = ([_milliseconds(row[name]) for row in rows if row[name]] for name in ("started_at", "ended_at"))
     seeds = ", ".join(str(row["seed"]) for row in rows)
+    key = f"{first['variant']}/{first['label']}/{first['backend']}"
+    asked = [name for name in PARAMETERS if name != "seed" and first[name] is not None]
     return Entry(
         key=key,
         name=name,
         parent=None,
         outcome=OUTCOMES[first["status"]],
-        started=min(map(_milliseconds, started), default=None),
-        ended=max(map(_milliseconds, ended), default=None),
-        params={
-            parameter: str(first[parameter])
-            for parameter in PARAMETERS
-            if parameter != "seed" and first[parameter] is not None
-        },
+        started=min(started, default=None),
+        ended=max(ended, default=None),
+        params={name: str(first[name]) for name in asked},
         metrics=metrics,
-        tags={"study": first["study"], "run": key, "seeds": seeds}
-        | _row_tags(SETTING, first)
+        tags=_row_tags(first)
+        | {"study": first["study"], "run": key, "seeds": seeds, "level": "setting"}
         | {"status": first["status"] if len(statuses) == 1 else counted}
-        | _note(f"mean and 95 % interval over the seeds {seeds}: {counted}"),
+        | {"mlflow.note.content": f"mean and 95 % interval over the seeds {seeds}: {counted}"},
     )
 
 
-def _row_tags(level: str, row: Row) -> dict[str, str]:
-    tags = {name: row[name] for name in ("task", "method", "backend")} | {"level": level}
-    source = {"mlflow.source.name": "pbnn-bench", "mlflow.source.type": "PROJECT"}
+def _row_tags(row: Row) -> dict[str, str]:
+    tags = {name: row[name] for name in ("task", "method", "backend")}
+    tags |= {"mlflow.source.name": "pbnn-bench", "mlflow.source.type": "PROJECT"}
     # The dot before a run's name, and its line in charts.
     tags["mlflow.runColor"] = facts_of(row["method"]).colour
-    return tags | source | ({"mlflow.source.git.commit": row["git_commit"]} if row["git_commit"] else {})
-
-
-def rounded(value: float) -> float:
-    """To DIGITS significant digits."""
-    return float(f"{value:.{DIGITS}g}")
+    return tags | ({"mlflow.source.git.commit": row["git_commit"]} if row["git_commit"] else {})
 
 
 def _group(metric: str) -> str:
     return "" if metric in HEADLINE else WORKINGS
-
-
-def _note(text: str) -> dict[str, str]:
-    """What MLflow shows as the description."""
-    return {"mlflow.note.content": text} if text else {}
-
-
-def _number(row: Row, metric: str) -> float | None:
-    """A metric of a run. One that was skipped has none: with its 0 seconds it would be the fastest of all."""
-    return None if row["status"] == "skipped" or row[metric] is None else float(row[metric])
 
 
 def _milliseconds(time_of_day: str | None) -> Any:
