@@ -1,10 +1,9 @@
-"""While a study runs: one line per finished run, how many are left, and about how long they take."""
+"""While a study runs: one line per finished run, how many runs are left, and about how long they take."""
 
 import logging
 import math
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -12,21 +11,21 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from implementations.infrastructure.files import Damaged
-from records.layout import read_json, run_folder
+from records.layout import read_json
 from workflows.batches import expected_seconds
 from workflows.runs import Run
 
-#: Seconds between two looks at the results.
+#: Seconds between two readings of the results.
 INTERVAL = 1.0
-#: Jobs whose own lines say nothing that those of the runs do not.
+#: Jobs whose own lines say nothing that the lines of the runs do not say.
 OF_RUNS = ("sample", "evaluate", "all")
-#: The plan counts like so many seconds of finished runs, and at least like this share of all it expects. The first of
-#: them are mostly compilation or of one task, and alone they would say that a study of half an hour takes a day.
+#: The plan counts like this many seconds of finished runs, and at least like this share of what the whole study is
+#: expected to take: the first runs are mostly compilation, and alone they would say that half an hour takes a day.
 PLANNED, SHARE = 60.0, 0.1
 
 
 class Progress:
-    """Tells of the runs of a study as they finish, by whatever process on whatever machine that has its folder."""
+    """Prints a line for each run of a study that finishes, in whatever process on whatever machine."""
 
     def __init__(
         self,
@@ -36,95 +35,71 @@ class Progress:
         num_cores: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.paths: dict[Run, Path] = {}
-        #: Worked out once: they ask for the task of each run.
-        self.kinds: dict[Run, tuple[str, str, str]] = {}
-        self.expected: dict[Run, float] = {}
-        self.results, self.stream, self.num_cores, self.clock = results, stream, num_cores, clock
-        #: When the first began of the runs that finished in this call.
+        self.stream, self.num_cores, self.clock = stream, num_cores, clock
+        self.files = {run.path: run.folder(results) / "run.json" for run in runs}
+        self.expected = {run.path: expected_seconds(run) for run in runs}
+        #: When the record of each run was written, for the runs that have one.
+        self.written = {path: when for path, file in self.files.items() if (when := _written(file)) is not None}
+        #: The runs that finished in this call, and when the first of them began.
+        self.finished: set[str] = set()
         self.started_at = math.inf
-        #: When the record of each run was written, for those that have one.
-        self.times: dict[Run, int] = {}
-        #: Seconds of each run that finished in this call.
-        self.seconds: dict[Run, float] = {}
-        self.add(runs)
         self.is_over = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
-
-    def add(self, runs: Sequence[Run]) -> None:
-        """Tell of these too, which a look at the claims may have asked for."""
-        for run in runs:
-            if run in self.paths:
-                continue
-            path = run_folder(self.results, run.path) / "run.json"
-            self.kinds[run] = run.variant.label, run.method, run.backend
-            self.expected[run] = expected_seconds(run)
-            if (when := _written(path)) is not None:
-                self.times[run] = when
-            # Last, as the thread goes by these.
-            self.paths[run] = path
 
     def start(self) -> None:
         self.thread.start()
 
     def stop(self) -> None:
-        """Tell of what is left to tell."""
+        """Print what is left to print."""
         self.is_over.set()
-        self.thread.join(timeout=10 * INTERVAL)
-        self.look()
+        if self.thread.is_alive():
+            self.thread.join(timeout=10 * INTERVAL)
+        self.update()
 
-    def look(self) -> None:
-        """A line for each run that finished since the last look."""
-        for run, path in list(self.paths.items()):
-            when = _written(path)
-            if when is None or when == self.times.get(run):
+    def update(self) -> None:
+        """Print a line for each run that has finished since the last call."""
+        for path, file in self.files.items():
+            when = _written(file)
+            if when is None or when == self.written.get(path):
                 continue
-            # Between two files of one name there is a moment without a whole one; the next look finds it.
+            # Between two files of one name there is a moment without a whole one; the next update finds it.
             with suppress(Damaged, OSError, LookupError, ValueError):
-                record = read_json(path)
+                record = read_json(file)
                 if record is not None:
-                    self.seconds[run] = _seconds(record)
-                    self.times[run] = when
-                    self.started_at = min(self.started_at, self.clock() - self.seconds[run])
-                    print(self._line(run, record), file=self.stream, flush=True)
+                    began, ended = (datetime.fromisoformat(record[name]) for name in ("started_at", "ended_at"))
+                    seconds = (ended - began).total_seconds()
+                    self.written[path] = when
+                    self.finished.add(path)
+                    self.started_at = min(self.started_at, self.clock() - seconds)
+                    print(self._line(path, record, seconds), file=self.stream, flush=True)
 
     def left(self) -> float | None:
-        """Seconds until all are done; None where none is, or none has finished to judge by.
+        """Seconds until all runs are done; None if none is left, or none has finished to judge by.
 
-        What finished runs took over what was expected of them, of the same task, method and backend where there are
-        any, times what is expected of the others. How many run at a time, and what else is done, is in the time since
-        the first of them began; before that there were data and networks, which are not made again. The plan, in which
-        runs take what is expected on all cores, weighs less and less.
+        The waiting runs take as long for each second that is expected of them as the finished ones have taken since the
+        first of them began (before that there were data and networks, which are not made again). The plan, in which
+        runs take what is expected on all cores, counts like runs that have finished.
         """
-        waiting = [run for run in list(self.paths) if run not in self.times]
-        spent = sum(self.seconds.values())
-        if not waiting or spent <= 0:
+        waiting = sum(seconds for path, seconds in self.expected.items() if path not in self.written)
+        finished = sum(self.expected[path] for path in self.finished)
+        if not waiting or not finished:
             return None
-        planned = max(PLANNED, SHARE * sum(self.expected[run] for run in (*waiting, *self.seconds)))
-        expected: defaultdict[Any, float] = defaultdict(float, {None: planned})
-        taken: defaultdict[Any, float] = defaultdict(float, {None: planned})
-        for run, seconds in self.seconds.items():
-            for kind in (self.kinds[run], None):
-                expected[kind] += self.expected[run]
-                taken[kind] += seconds
-        total = 0.0
-        for run in waiting:
-            known = self.kinds[run] if self.kinds[run] in taken else None
-            total += self.expected[run] * taken[known] / expected[known]
+        planned = max(PLANNED, SHARE * (waiting + finished))
         elapsed = self.clock() - self.started_at
-        return total * (elapsed + planned / self.num_cores) / (spent + planned)
+        return waiting * (elapsed + planned / self.num_cores) / (finished + planned)
 
-    def _line(self, run: Run, record: dict[str, Any]) -> str:
-        number, total = len(self.times), len(self.paths)
-        left = self.left()
-        parts = [f"{number:>{len(str(total))}} of {total} runs", f"{record['status']}: {run.path}"]
-        parts += [f"{self.seconds[run]:.1f} s"] if record["status"] == "ok" else [str(record.get("reason"))]
-        parts += [] if left is None else [f"{in_words(left)} left"]
+    def _line(self, path: str, record: dict[str, Any], seconds: float) -> str:
+        number, total = len(self.written), len(self.files)
+        parts = [f"{number:>{len(str(total))}} of {total} runs", f"{record['status']}: {path}"]
+        parts += [f"{seconds:.1f} s"] if record["status"] == "ok" else [str(record.get("reason"))]
+        # Of the last minute nobody needs a forecast.
+        if (left := self.left()) is not None and left >= 60:
+            parts.append(f"{in_words(left)} left")
         return " · ".join(parts)
 
     def _watch(self) -> None:
         while not self.is_over.wait(INTERVAL):
-            self.look()
+            self.update()
 
 
 def _written(path: Path) -> int | None:
@@ -132,12 +107,6 @@ def _written(path: Path) -> int | None:
         return path.stat().st_mtime_ns
     except OSError:
         return None
-
-
-def _seconds(record: dict[str, Any]) -> float:
-    """From the beginning of a run to its end."""
-    start, end = (datetime.fromisoformat(record[name]) for name in ("started_at", "ended_at"))
-    return (end - start).total_seconds()
 
 
 def in_words(seconds: float) -> str:

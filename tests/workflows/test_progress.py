@@ -10,9 +10,8 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from workflows.batches import expected_seconds
 from workflows.plan import draw_bytes, plan_lines
-from workflows.progress import PLANNED, Progress, Quiet, hush, in_words
+from workflows.progress import Progress, Quiet, hush, in_words
 from workflows.study import load_study
 
 STUDY = """
@@ -52,67 +51,40 @@ def finish(results: Path, run, seconds: float, at: int, status: str = "ok", reas
     os.utime(folder / "run.json", (at, at))
 
 
-def test_a_finished_run_is_a_line_with_how_many_are_done_and_how_long_the_others_take(study, tmp_path):
-    first, second, *others = study.runs
+def test_a_finished_run_is_a_line_with_how_many_are_done(study, tmp_path):
+    first, second, *_ = study.runs
     finish(tmp_path, first, 3.0, at=1)
-    stream, clock = io.StringIO(), Clock()
-    progress = Progress(study.runs, tmp_path, stream, clock=clock)
-    progress.look()
+    stream = io.StringIO()
+    progress = Progress(study.runs, tmp_path, stream, clock=Clock())
+    progress.update()
     assert stream.getvalue() == "", "what was there before is not reported"
-    # What went before it, data and networks, is not made again for the others.
-    clock.now = 1000.0
     finish(tmp_path, second, 5.0, at=2)
-    progress.look()
-    progress.look()
-    ratio = (5.0 + PLANNED) / (expected_seconds(second) + PLANNED)
-    left = ratio * sum(map(expected_seconds, others))
-    assert progress.left() == pytest.approx(left)
-    assert stream.getvalue() == f"2 of 4 runs · ok: {second.path} · 5.0 s · {in_words(left)} left\n"
-    # Half the time since it began went into the run: the others take up to twice what they take themselves.
-    clock.now += 5.0
-    assert progress.left() == pytest.approx((10.0 + PLANNED) / (5.0 + PLANNED) * left)
+    progress.update()
+    progress.update()
+    assert stream.getvalue() == f"2 of 4 runs · ok: {second.path} · 5.0 s\n", "less than a minute is left"
 
 
-def test_a_run_of_the_same_kind_tells_more_than_any_other(study, tmp_path):
-    full, _, penalised, last = study.runs
-    clock = Clock()
-    progress = Progress(study.runs, tmp_path, io.StringIO(), clock=clock)
-    assert progress.left() is None
-    for run, seconds in ((full, 4.0), (study.runs[1], 4.0), (penalised, 2.0)):
-        finish(tmp_path, run, seconds, at=3)
-        clock.now += seconds
-        progress.look()
-    assert last.method == penalised.method
-    assert progress.left() == pytest.approx(2.0), "what its other seed took, ten seconds having been spent in ten"
-    finish(tmp_path, last, 2.0, at=4)
-    progress.look()
-    assert progress.left() is None
-
-
-def test_a_first_run_that_mostly_compiled_does_not_multiply_the_plan_and_many_such_runs_do(study, tmp_path):
+@pytest.mark.parametrize("num_cores", [1, 2])
+def test_the_time_left_begins_as_planned_and_follows_what_runs_take(study, tmp_path, num_cores):
     first, *others = study.runs
-    plan, clock = sum(map(expected_seconds, others)) / 2, Clock()
-    progress = Progress(study.runs, tmp_path, io.StringIO(), num_cores=2, clock=clock)
-    finish(tmp_path, first, 20.0, at=1)
-    # Its twin is of the same kind, and the only one that is taken to need as long.
-    progress.kinds[others[0]] = ("another", "kind", "altogether")
-    clock.now = 20.0
-    progress.look()
-    assert expected_seconds(first) < 20.0 / 15
-    assert plan < progress.left() < 2 * plan
-    progress.seconds[first], clock.now = 500.0, 500.0
-    assert progress.left() > 5 * plan
-
-
-def test_the_first_runs_of_a_long_study_do_not_speak_for_all(study, tmp_path):
-    first, *others = study.runs
-    progress = Progress(study.runs, tmp_path, io.StringIO(), clock=Clock())
-    progress.expected |= dict.fromkeys(others, 1000.0)
-    progress.kinds |= dict.fromkeys(others, ("another", "kind", "altogether"))
+    stream, clock = io.StringIO(), Clock()
+    progress = Progress(study.runs, tmp_path, stream, num_cores, clock)
+    assert progress.left() is None
+    progress.expected = {first.path: 100.0} | dict.fromkeys((run.path for run in others), 1000.0)
+    # Data and networks come before the first run, and do not count.
+    clock.now = 5000.0
     finish(tmp_path, first, 30.0, at=1)
-    progress.clock.now = 30.0
-    progress.look()
-    assert 3000 < progress.left() < 1.2 * 3000, "thirty times what was expected, of one in a hundred"
+    progress.update()
+    planned = 0.1 * 3100
+    assert progress.left() == pytest.approx(3000 * (30 + planned / num_cores) / (100 + planned))
+    assert stream.getvalue().endswith(f"· {in_words(progress.left())} left\n")
+    # A run that took twenty times as long as expected moves it by less.
+    clock.now = 5000.0 + 2000.0
+    assert 4 < progress.left() / (3000 / num_cores) < 20
+    for number, run in enumerate(others):
+        finish(tmp_path, run, 2.0, at=2 + number)
+    progress.update()
+    assert progress.left() is None
 
 
 def test_a_run_that_did_not_end_well_says_why_and_half_a_file_waits(study, tmp_path):
@@ -122,23 +94,11 @@ def test_a_run_that_did_not_end_well_says_why_and_half_a_file_waits(study, tmp_p
     path = tmp_path / "runs" / study.runs[0].path / "run.json"
     whole = path.read_text()
     path.write_text(whole[:20])
-    progress.look()
+    progress.update()
     assert stream.getvalue() == ""
     path.write_text(whole)
-    progress.look()
+    progress.update()
     assert stream.getvalue() == f"1 of 4 runs · skipped: {study.runs[0].path} · no CUDA device\n"
-
-
-def test_runs_that_a_look_asks_for_are_told_of_too(study, tmp_path):
-    first, second, *others = study.runs
-    finish(tmp_path, second, 1.0, at=1)
-    stream = io.StringIO()
-    progress = Progress([first], tmp_path, stream)
-    progress.add([first, second, *others])
-    for run in (first, others[0]):
-        finish(tmp_path, run, 1.0, at=2)
-    progress.look()
-    assert [line.partition(" runs")[0] for line in stream.getvalue().splitlines()] == ["2 of 4", "3 of 4"]
 
 
 def test_the_watch_tells_the_last_run_before_it_stops(study, tmp_path):
