@@ -72,7 +72,7 @@ COLUMNS: dict[str, Column] = {
     # Settings
     **{name: _setting(name) for name in SETTINGS},
     "tuned_settings": Column("text", "settings that a pilot run chooses; their columns have what it chose"),
-    "own_settings": Column("text", "settings that only this method has: friction=0.2"),
+    "own_settings": Column("text", "settings that only this method has, as a JSON object"),
     # The target
     "target_weight": Column("number", "w of the target as a number"),
     "num_points": Column("count", "N, training points"),

@@ -1,14 +1,14 @@
 """How settings and numbers are written, the same in figures, tables, captions, MLflow and logs."""
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from metrics.seeds import Estimate
+from records.layout import plain
 from records.methods import facts_of
-from records.setting_runs import SettingRuns, own_departures
+from records.setting_runs import SettingRuns, VariantName, own_departures
 
 #: Settings by the letters of the paper.
 SYMBOLS = {"batch_size": "n", "num_batches": "M", "step_size": "η"}
@@ -37,14 +37,14 @@ OWN = {
 }
 #: The same, where a value is a word of its own.
 CHOICES = {
-    "proxy=none": "no proxy",
-    "proxy=first": "first-order proxy",
-    "proxy=second": "second-order proxy",
-    "proxy=averaged": "averaged proxy",
-    "selection=uniform": "uniform points",
-    "selection=leverage": "points by leverage",
-    "gradient=batch": "mini-batch gradient",
-    "gradient=proxy": "proxy gradient",
+    ("proxy", "none"): "no proxy",
+    ("proxy", "first"): "first-order proxy",
+    ("proxy", "second"): "second-order proxy",
+    ("proxy", "averaged"): "averaged proxy",
+    ("selection", "uniform"): "uniform points",
+    ("selection", "leverage"): "points by leverage",
+    ("gradient", "batch"): "mini-batch gradient",
+    ("gradient", "proxy"): "proxy gradient",
 }
 #: Settings that a name leaves out as long as no other setting has the same name.
 LENGTHS = {
@@ -54,15 +54,15 @@ LENGTHS = {
     "chains": "chains",
     "dtype": "",
 }
-#: Departures of a task from its usual form, as its label has them (workflows.study), and in words.
-DEPARTURES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
-    (r"all", lambda found: "all layers"),
-    (r"laplace", lambda found: "Laplace prior"),
-    (r"scale([\d.e]+)", lambda found: f"prior sd {found[1]}"),
-    (r"points(\d+)", lambda found: f"N = {int(found[1]):,}"),
-    (r"epochs(\d+)", lambda found: f"{found[1]} epochs"),
-    (r"fresh\d+", lambda found: "fresh points"),
-)
+#: Departures of a task from its usual form, in words and in their order.
+DEPARTURES: dict[str, Callable[[Any], str]] = {
+    "stochastic": lambda value: f"{value} layers",
+    "prior": lambda value: f"{value.capitalize()} prior",
+    "prior_scale": lambda value: f"prior sd {plain(value)}",
+    "num_points": lambda value: f"N = {value:,}",
+    "num_epochs": lambda value: f"{value} epochs",
+    "fresh_points": lambda value: "fresh points",
+}
 #: A number this close to 0 is what rounding left of it.
 ROUNDING = 1e-12
 
@@ -73,21 +73,12 @@ def method_name(method: str) -> str:
 
 
 def task_name(where: SettingRuns | str) -> str:
-    """``linear (N = 10,000)`` for the variant ``linear-points10000``, or for a setting on it."""
-    parts = (where if isinstance(where, str) else str(where["variant"])).split("-")
-    words: list[str] = []
-    # From the end: the name of somebody's own task may have such a line in it.
-    while len(parts) > 1 and (word := _departure(parts[-1])):
-        words.insert(0, word)
-        parts.pop()
-    task = "-".join(parts)
-    return f"{task} ({', '.join(words)})" if words else task
-
-
-def _departure(part: str) -> str:
-    """In words, or nothing where it is none."""
-    found = ((re.fullmatch(pattern, part), words) for pattern, words in DEPARTURES)
-    return next((words(match) for match, words in found if match), "")
+    """``linear (N = 10,000)`` for a variant, or for a setting on it; other text stays as it is."""
+    variant: str = where if isinstance(where, str) else where["variant"]
+    if not isinstance(variant, VariantName):
+        return variant
+    words = [word(variant.departures[name]) for name, word in DEPARTURES.items() if name in variant.departures]
+    return f"{variant.task} ({', '.join(words)})" if words else variant.task
 
 
 def format_settings(setting: SettingRuns, *without: str) -> str:
@@ -108,10 +99,10 @@ def format_settings(setting: SettingRuns, *without: str) -> str:
     return ", ".join(text for name, text in parts.items() if name not in without)
 
 
-def _own_text(pair: str) -> str:
-    """``L=64`` for ``num_leapfrog=64``"""
-    name, _, value = pair.partition("=")
-    return CHOICES.get(pair) or OWN.get(name, f"{name}={{}}").format(value)
+def _own_text(pair: tuple[str, Any]) -> str:
+    """``L=64`` for ``num_leapfrog`` of 64"""
+    name, value = pair
+    return CHOICES.get(pair) or OWN.get(name, f"{name}={{}}").format(plain(value))
 
 
 def format_differing(setting: SettingRuns, among: Iterable[SettingRuns]) -> str:

@@ -1,20 +1,15 @@
-"""What reports know of a method: its card, or what a summary has kept of a card that is not the suite's.
+"""What reports know of a method: its card, or the columns in which a summary keeps the facts of another's card.
 
-A study with somebody's own methods can be read anywhere, also where their files are not: the summary has what readers
-need of them, and reading it makes them known here.
+A study with methods from files can therefore be read anywhere, also where these files are not.
 """
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from implementations.card import Card, Exactness
 from implementations.methods import METHODS
 from implementations.settings import Setting
-
-if TYPE_CHECKING:
-    # Who only checks a study should not wait for it.
-    import pandas as pd
 
 #: For methods whose card has no colour: Paul Tol's muted scheme, apart from the suite's own colours.
 SPARE_COLOURS = ("#332288", "#117733", "#882255", "#999933", "#44aa99", "#aa4499", "#ddcc77", "#88ccee")
@@ -36,18 +31,22 @@ class Facts(NamedTuple):
         return self.acceptance == "always"
 
 
-#: Methods of summaries that were read, by name.
-_others: dict[str, Facts] = {}
+class MethodName(str):
+    """The name of a method in a row of a summary, with the facts that the row has of it."""
+
+    facts: Facts
 
 
 def facts_of(method: str) -> Facts:
     """The facts of a method, by name."""
+    if isinstance(method, MethodName):
+        return method.facts
     if method in METHODS:
         card = METHODS[method]
         colour = card.colour or _colour(method)
         return Facts(card.label, card.exactness, card.acceptance, card.is_minibatch, colour, card.settings)
     # A benchmark may name things that are no methods.
-    return _others.get(method) or Facts(method, Exactness.BIASED, "own", True, _colour(method))
+    return Facts(method, Exactness.BIASED, "own", True, _colour(method))
 
 
 def columns_of(card: Card) -> dict[str, Any]:
@@ -61,19 +60,19 @@ def columns_of(card: Card) -> dict[str, Any]:
     }
 
 
-def learn(summary: "pd.DataFrame") -> None:
-    """Make known the methods of a summary that are not the suite's."""
-    if "method_label" not in summary:
-        return
-    rows: list[dict[Any, Any]] = summary[~summary["method"].isin(METHODS)].drop_duplicates("method").to_dict("records")
-    for row in rows:
-        _others[row["method"]] = Facts(
+def named(row: Mapping[str, Any]) -> MethodName:
+    """The method of a row, whose columns are those of ``columns_of``."""
+    name = MethodName(row["method"])
+    name.facts = facts_of(row["method"])
+    if row["method"] not in METHODS and row["method_label"] is not None:
+        name.facts = Facts(
             row["method_label"],
             Exactness(row["method_exactness"]),
             row["method_acceptance"],
-            bool(row["method_is_minibatch"]),
-            row["method_colour"] if isinstance(row["method_colour"], str) else _colour(row["method"]),
+            row["method_is_minibatch"],
+            row["method_colour"] or _colour(row["method"]),
         )
+    return name
 
 
 def in_order(names: Iterable[str]) -> list[str]:

@@ -4,6 +4,7 @@ A run is evidence when it ended well and its chains have converged. A setting's 
 are evidence; where none is, over those that ended well, and readers are warned.
 """
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +18,7 @@ from implementations.settings import SETTINGS
 from implementations.tasks import TASKS
 from metrics.seeds import Estimate, bounded, mean_over_seeds, paired_difference, paired_ratio, root_of_mean, widened
 from records.columns import COLUMNS, DERIVED, WITHOUT_DRAWS
-from records.layout import plain
-from records.methods import facts_of
+from records.methods import facts_of, named
 
 #: Function-space R-hat above which, and bulk effective sample size below which, a run's other numbers are not evidence.
 MAX_R_HAT = 1.05
@@ -160,8 +160,54 @@ def is_converged(row: Row) -> bool:
 def plain_rows(summary: pd.DataFrame) -> list[Row]:
     """The rows of a summary in plain values, with the columns of DERIVED."""
     frame = summary.astype(object).where(summary.notna(), None)
-    rows = ({str(name): value for name, value in record.items()} for record in frame.to_dict("records"))
-    return [{**row, **_derived(row)} for row in rows]
+    rows: list[Row] = [{str(name): value for name, value in record.items()} for record in frame.to_dict("records")]
+    sizes: dict[str, set[int]] = {}
+    for row in rows:
+        sizes.setdefault(row["task"], set()).add(row["num_points"])
+    return [
+        {
+            **row,
+            "method": named(row),
+            "variant": _variant(row, has_sizes=len(sizes[row["task"]]) > 1),
+            "own_settings": _own_settings(row["own_settings"]),
+            **_derived(row),
+        }
+        for row in rows
+    ]
+
+
+class VariantName(str):
+    """The label of a task's variant in a row of a summary, with the task and what departs from its usual form."""
+
+    task: str
+    departures: Mapping[str, Any]
+
+
+def _variant(row: Row, has_sizes: bool) -> VariantName:
+    name = VariantName(row["variant"])
+    name.task = row["task"]
+    # A task that comes from a file is in no table: its N is told where the study has several.
+    is_usual = row["num_points"] == TASKS[name.task].num_points if name.task in TASKS else not has_sizes
+    # Fresh points are as many as are asked for.
+    num_points = None if is_usual or row["fresh_points"] is not None else row["num_points"]
+    usual = {"stochastic": "last", "prior": "gaussian", "prior_scale": 1.0}
+    found = {column: row[column] for column in (*usual, "num_epochs", "fresh_points")} | {"num_points": num_points}
+    name.departures = {key: value for key, value in found.items() if value not in (None, usual.get(key))}
+    return name
+
+
+def _own_settings(cell: str | None) -> tuple[tuple[str, Any], ...] | None:
+    """A method's own settings, a JSON object; published summaries still have the text ``friction=0.2, proxy=first``."""
+    if cell is None or cell.startswith("{"):
+        return tuple(json.loads(cell).items()) if cell else None
+    return tuple((name, _published(text)) for name, _, text in (pair.partition("=") for pair in cell.split(", ")))
+
+
+def _published(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _derived(row: Row) -> Row:
@@ -249,13 +295,11 @@ def _departures(setting: SettingRuns) -> int:
     return sum(departures) + len(own_departures(setting))
 
 
-def own_departures(setting: SettingRuns) -> list[str]:
-    """Of its method's own settings, ``friction=0.2``, those that are not the defaults."""
+def own_departures(setting: SettingRuns) -> list[tuple[str, Any]]:
+    """The settings that only its method has and that are not at their defaults."""
     defaults = facts_of(setting["method"]).settings
-    pairs = [pair.split("=", 1) for pair in (setting["own_settings"] or "").split(", ") if pair]
-    return [
-        f"{name}={value}" for name, value in pairs if name not in defaults or value != plain(defaults[name].default)
-    ]
+    own = setting["own_settings"] or ()
+    return [(name, value) for name, value in own if name not in defaults or value != defaults[name].default]
 
 
 def full_data(settings: Iterable[SettingRuns]) -> SettingRuns | None:

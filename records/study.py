@@ -13,7 +13,6 @@ from implementations.infrastructure.files import Damaged, read_npz
 from implementations.tasks.problem import Problem
 from records.failures import load_problem, load_reference
 from records.layout import problem_path, reference_path, run_folder
-from records.methods import learn
 from records.reference import Reference
 from records.setting_runs import Row, SettingRuns, plain_rows, settings_of
 from records.summary import table_of
@@ -28,12 +27,8 @@ class StudyResults:
     description: str = ""
     #: Numbers of seeds at which it is judged, where it takes them as needed.
     looks: tuple[int, ...] = ()
-    #: The rows in plain values, where somebody has them already.
+    #: The rows in plain values, if they are known already.
     known_rows: list[Row] | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        if self.known_rows is None:
-            learn(self.summary)
 
     @classmethod
     def load(cls, folder: Path, description: str = "", looks: tuple[int, ...] = ()) -> Self:
@@ -81,7 +76,7 @@ class StudyResults:
     @property
     def variants(self) -> list[str]:
         """The tasks of the study and their variants, in its order."""
-        return list(dict.fromkeys(self.summary["variant"]))
+        return list(dict.fromkeys(row["variant"] for row in self.rows))
 
     def curves(self, run: str) -> dict[str, np.ndarray]:
         """Reliability curves of a run, and its predictions where inputs have one dimension (workflows.evaluation)."""

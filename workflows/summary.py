@@ -1,5 +1,6 @@
 """One row per run of a study, whatever became of it, and the last lines that a person reads."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -59,7 +60,7 @@ def _row(study: str, run: Run, folder: Path) -> Row:
         "seed": run.seed,
         # What a pilot run chooses is not known before it.
         **{name: None if value in (AUTO, LADDER) else value for name, value in settings.items() if name in SETTINGS},
-        "own_settings": ", ".join(f"{name}={plain(value)}" for name, value in run.settings.own) or None,
+        "own_settings": json.dumps(dict(run.settings.own)) if run.settings.own else None,
         "weight": plain(settings["weight"]),
         "device": BACKENDS[run.backend][1],
     }

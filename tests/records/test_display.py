@@ -18,9 +18,9 @@ from records.display import (
     format_given,
     format_name,
     format_number,
+    method_name,
     task_name,
 )
-from records.setting_runs import SettingRuns
 from tests.reports.studies import row, study_of
 
 
@@ -89,13 +89,13 @@ def test_a_setting_has_the_name_of_the_issue():
 @pytest.mark.parametrize(
     ("method", "columns", "text"),
     [
-        ("blackjax_hmc", {"own_settings": "target_acceptance=0.8, num_leapfrog=64"}, "L=64"),
+        ("blackjax_hmc", {"own_settings": '{"target_acceptance": 0.8, "num_leapfrog": 64}'}, "L=64"),
         (
             "pbnn_mala_cv",
             {"own_settings": "proxy=first, selection=leverage, gradient=proxy"},
             "first-order proxy, points ",
         ),
-        ("sghmc", {"own_settings": "friction=0.3"}, "α=0.3"),
+        ("sghmc", {"own_settings": '{"friction": 0.3}'}, "α=0.3"),
         ("sghmc", {"weight": "1000"}, "w=1,000"),
         ("sghmc", {"weight": "data"}, "w=N"),
     ],
@@ -110,7 +110,7 @@ def test_every_setting_of_every_method_has_a_symbol_or_words():
     own = {setting.name: setting for card in METHODS.values() for setting in card.own_settings}
     for name in own.keys() - SETTINGS.keys():
         values = own[name].choices or [own[name].default]
-        assert all(f"{name}={value}" in CHOICES or name in OWN for value in values), name
+        assert all((name, value) in CHOICES or name in OWN for value in values), name
 
 
 def test_an_estimator_that_only_somebodys_own_method_has_is_shown_by_its_name():
@@ -126,17 +126,40 @@ def test_settings_that_would_be_alike_are_distinguished_by_their_lengths():
 
 
 @pytest.mark.parametrize(
-    ("variant", "text"),
+    ("columns", "text"),
     [
-        ("linear", "linear"),
-        ("linear-points10000", "linear (N = 10,000)"),
-        ("mnist-scale0.5-points5000-epochs60", "mnist (prior sd 0.5, N = 5,000, 60 epochs)"),
-        ("regression-all-laplace", "regression (all layers, Laplace prior)"),
-        ("regression-fresh400000", "regression (fresh points)"),
-        ("my-own-task", "my-own-task"),
-        ("all", "all"),
+        ({}, "linear"),
+        ({"num_points": 10000}, "linear (N = 10,000)"),
+        (
+            {"task": "mnist", "prior_scale": 0.5, "num_points": 5000, "num_epochs": 60},
+            "mnist (prior sd 0.5, N = 5,000, 60 epochs)",
+        ),
+        (
+            {"task": "regression", "num_points": 2000, "stochastic": "all", "prior": "laplace"},
+            "regression (all layers, Laplace prior)",
+        ),
+        ({"task": "regression", "num_points": 400_000, "fresh_points": 400_000}, "regression (fresh points)"),
+        ({"task": "my-own-all-task"}, "my-own-all-task"),
     ],
 )
-def test_a_task_is_called_by_words(variant, text):
-    assert task_name(variant) == text
-    assert task_name(SettingRuns(({"variant": variant},))) == text
+def test_a_task_is_called_by_words(columns, text):
+    study = study_of([row("pbnn") | columns])
+    assert task_name(study.all_settings[0]) == task_name(study.variants[0]) == text
+
+
+def test_the_sizes_of_a_task_that_is_in_no_table_are_told_where_there_are_several():
+    rows = [row("pbnn") | {"task": "own", "variant": f"own-{size}", "num_points": size} for size in (100, 200)]
+    assert [task_name(one) for one in study_of(rows).variants] == ["own (N = 100)", "own (N = 200)"]
+
+
+def test_own_settings_are_typed_also_those_of_summaries_that_were_published():
+    cells = {'{"friction": 0.5, "proxy": "first"}', "friction=0.5, proxy=first"}
+    found = {study_of([row("pbnn") | {"own_settings": cell}]).rows[0]["own_settings"] for cell in cells}
+    assert found == {(("friction", 0.5), ("proxy", "first"))}
+
+
+def test_a_method_that_one_summary_knows_is_not_known_to_another():
+    known = {"method_label": "Their own", "method_exactness": "exact", "method_acceptance": "own"}
+    rows = [row("pbnn") | {"method": "theirs", "method_is_minibatch": True, **known}]
+    assert method_name(study_of(rows).rows[0]["method"]) == "Their own"
+    assert method_name("theirs") == "theirs"

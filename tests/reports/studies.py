@@ -10,6 +10,7 @@ import pandas as pd
 
 from implementations.methods import METHODS
 from implementations.settings import SETTINGS
+from implementations.tasks import TASKS
 from metrics.seeds import Estimate
 from records.columns import COLUMNS
 from records.study import StudyResults
@@ -55,7 +56,8 @@ GOOD = {
 
 def row(label: str, seed: int = 0, backend: str = "jax-cpu", task: str = "linear", **values: object) -> dict:
     """A good run of ``label`` (the method, then its settings), but for ``values``; other states have no numbers."""
-    values = (GOOD if values.get("status", "ok") == "ok" else {}) | values
+    usual = GOOD | ({"num_points": TASKS[task].num_points} if task in TASKS else {})
+    values = (usual if values.get("status", "ok") == "ok" else {}) | values
     run = f"{task}/{label}/{backend}/seed{seed}"
     names = {"study": "made_up", "run": run, "variant": task, "label": label, "task": task}
     names |= _settings_of(label, values.get("target_weight"))

@@ -103,7 +103,7 @@ def test_a_study_takes_it_from_data_to_report(plugin, tmp_path):
     assert len(list((tmp_path / "data" / "features").iterdir())) == 1
     rows = [row for row in workdir.rows() if row["method"] == "barker"]
     assert len(rows) == 4
-    assert {row["own_settings"] for row in rows} == {"sharpness=1", "sharpness=1.1"}
+    assert {row["own_settings"] for row in rows} == {'{"sharpness": 1.0}', '{"sharpness": 1.1}'}
     assert {(row["method_label"], row["method_exactness"]) for row in rows} == {("Barker (toy)", "exact")}
     assert all(row["method_source"] == f"{plugin}:CARD" and float(row["ece"]) >= 0 for row in rows)
     page = (workdir.results / "report.html").read_text()
@@ -113,7 +113,7 @@ def test_a_study_takes_it_from_data_to_report(plugin, tmp_path):
     client = MlflowClient(f"sqlite:///{tmp_path}/results/mlflow.db")
     experiment = client.get_experiment_by_name("stranger")
     tracked = client.search_runs([experiment.experiment_id], "params.method = 'barker'")
-    assert {run.data.params["own_settings"] for run in tracked} >= {"sharpness=1", "sharpness=1.1"}
+    assert {run.data.params["sharpness"] for run in tracked} >= {"1.0", "1.1"}
     # Nothing of it stays with the suite.
     assert "barker" not in METHODS
     # A task's file that has changed is another task, and nobody else's.

@@ -19,11 +19,11 @@ from records.setting_runs import Row, SettingRuns, settings_of
 
 #: What a run was asked for, the columns that MLflow shows as parameters.
 PARAMETERS = (
-    *("task", "stochastic", "prior", "prior_scale", "method", "backend", "seed", *SETTINGS, "own_settings"),
+    *("task", "stochastic", "prior", "prior_scale", "method", "backend", "seed", *SETTINGS),
     *("target_weight", "num_points", "num_parameters"),
 )
 _NAMES = list(COLUMNS)
-_MEASURED = [name for name in _NAMES[: _NAMES.index("started_at")] if name not in PARAMETERS]
+_MEASURED = [name for name in _NAMES[: _NAMES.index("started_at")] if name not in (*PARAMETERS, "own_settings")]
 #: The numbers to compare first; in this order the columns of the table.
 HEADLINE = (
     *("acceptance_rate", "ece", "wall_clock_s", "sd_ratio", "r_hat", "accuracy"),
@@ -35,7 +35,7 @@ METRICS = tuple(dict.fromkeys([*HEADLINE, *(name for name in _MEASURED if COLUMN
 #: comparison: named so, the groups come after the headline, of which wall_clock_s is the last.
 WORKINGS, INTERVAL = "workings/", "with_interval/"
 #: The rest: words and provenance.
-TAGS = tuple(name for name in _NAMES if name not in (*PARAMETERS, *METRICS, "started_at", "ended_at"))
+TAGS = tuple(name for name in _NAMES if name not in (*PARAMETERS, *METRICS, "own_settings", "started_at", "ended_at"))
 
 #: Saved views of MLflow's table of runs, in its menu "Views": the columns worth seeing.
 _NAME_COLUMN = "attributes.`Run Name`"
@@ -126,7 +126,7 @@ def _child(parent: str, name: str, row: Row, folder: Path) -> Entry:
         outcome=OUTCOMES[row["status"]],
         started=_milliseconds(row["started_at"]),
         ended=_milliseconds(row["ended_at"]),
-        params={parameter: str(row[parameter]) for parameter in PARAMETERS if row[parameter] is not None},
+        params=_params(row),
         metrics={_group(metric) + metric: float(row[metric]) for metric in measured},
         tags={tag: str(row[tag]) for tag in TAGS if row[tag] is not None}
         | _row_tags(row)
@@ -155,7 +155,6 @@ def _parent(name: str, setting: SettingRuns) -> Entry:
     started, ended = ([_milliseconds(row[name]) for row in rows if row[name]] for name in ("started_at", "ended_at"))
     seeds = ", ".join(str(row["seed"]) for row in rows)
     key = f"{first['variant']}/{first['label']}/{first['backend']}"
-    asked = [name for name in PARAMETERS if name != "seed" and first[name] is not None]
     return Entry(
         key=key,
         name=name,
@@ -163,13 +162,19 @@ def _parent(name: str, setting: SettingRuns) -> Entry:
         outcome=OUTCOMES[first["status"]],
         started=min(started, default=None),
         ended=max(ended, default=None),
-        params={name: str(first[name]) for name in asked},
+        params={name: value for name, value in _params(first).items() if name != "seed"},
         metrics=metrics,
         tags=_row_tags(first)
         | {"study": first["study"], "run": key, "seeds": seeds, "level": "setting"}
         | {"status": first["status"] if len(statuses) == 1 else counted}
         | {"mlflow.note.content": f"mean and 95 % interval over the seeds {seeds}: {counted}"},
     )
+
+
+def _params(row: Row) -> dict[str, str]:
+    """What the run was asked for; each of the method's own settings is a parameter too."""
+    shared = {name: str(row[name]) for name in PARAMETERS if row[name] is not None}
+    return shared | {name: str(value) for name, value in row["own_settings"] or ()}
 
 
 def _row_tags(row: Row) -> dict[str, str]:
