@@ -37,11 +37,8 @@ def _promise(row: Row) -> str:
 def plot(benchmarks: Benchmarks, path: Path) -> None:
     """The figure of docs/performance.md, drawn as the report draws its own."""
     from reports.figures.speed import draw_overview
-    from reports.render import picture
-    from reports.style import theme
 
-    with theme():
-        path.write_bytes(picture(draw_overview(benchmarks), "svg"))
+    path.write_text(draw_overview(benchmarks).svg(), encoding="utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,9 +1,8 @@
 """The report of a calibration: one HTML file that needs nothing else."""
 
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import jinja2
 import numpy as np
@@ -12,25 +11,18 @@ from markupsafe import Markup
 from implementations.infrastructure.files import atomic_path
 from pbnn_bench.choice import CRITERIA, TEXTS, Candidate, Choice
 from records.setting_runs import MAX_R_HAT
-from reports.figures.marks import log_ticks
-from reports.inline_svg import colours_of, inline_svg
+from reports.drawing import Axis, Bar, Drawing, Guide, Key, Line, Look, Panel, Point, figure_css
 from reports.page import TEMPLATES as REPORT_TEMPLATES
-from reports.reliability import draw_reliability
-from reports.style import LABELS, on_dark, theme
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from reports.reliability import add_curve, reliability_panel
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: Bins of fewer points are left out of a diagram, as far as there are others: chance alone moves them up and down.
 LEAST_POINTS = 10
 #: Of Okabe and Ito's palette, as in the reports of studies.
 CHAIN, LAPLACE, NETWORK, SCALED = "#0072b2", "#b8860b", "#6b6b6b", "#d55e00"
-#: Inches of a panel. Three stand side by side on a wide page, and below each other on a phone.
-PANEL = (4.2, 3.7)
 
 
-class Panel(NamedTuple):
+class Picture(NamedTuple):
     """A picture, what it says, and how to read it."""
 
     title: str
@@ -47,7 +39,7 @@ def write_page(
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     rows = choice.rows()
-    drawn, colours = panels(choice)
+    drawn, colours = pictures(choice)
     text = environment.get_template("calibration.html").render(
         name=name,
         headline=choice.headline(),
@@ -88,43 +80,33 @@ def _facts(choice: Choice) -> list[tuple[str, str, str]]:
     return [*facts, ("best without a chain", cheaper.name.partition(",")[0], f"chains gain {choice.gain()} nats")]
 
 
-def panels(choice: Choice) -> tuple[list[Panel], str]:
-    """The pictures, and the style sheet's lines for their colours in the dark."""
+def pictures(choice: Choice) -> tuple[list[Picture], str]:
+    """The pictures, and the rules of a style sheet that they need."""
     part = _part(choice)
     bins = f"Bins of fewer than {LEAST_POINTS} points are left out. " if _has_classes(choice) else ""
-    wanted: list[tuple[str, Callable[[Axes], None], str]] = [
+    wanted = [
         (
             "Are the probabilities right?" if _has_classes(choice) else "Do the intervals cover what they should?",
-            lambda axes: _draw_reliability(axes, choice),
+            _reliability(choice),
             f"Below the diagonal is overconfident, above it underconfident. {bins}Bars: two standard errors of the "
             f"{part} points.",
         ),
         (
             "Which n predicts best?",
-            lambda axes: _draw_by_n(axes, choice, "nll"),
+            _by_n(choice, "nll", "negative log likelihood"),
             "Negative log likelihood of the posterior tempered to n; lower is better. Solid: validation points"
             f"{'; dotted: test points' if part == 'test' else ''}. {_shade(choice)}",
         ),
         (
             "Too sure, or too careful?",
-            lambda axes: _draw_by_n(axes, choice, "gap"),
+            _by_n(choice, "gap", "confidence gap (above 0: overconfident)"),
             f"{'Confidence minus accuracy' if _has_classes(choice) else 'Nominal minus observed coverage'} against n: "
             "above zero is overconfident, below it underconfident.",
         ),
     ]
-    drawn, used = [], set()
-    for number, (title, draw, caption) in enumerate(wanted):
-        svg = _svg(draw)
-        used |= colours_of(svg)
-        attributes = {"role": "img", "aria-label": f"{title} {caption}"}
-        drawn.append(Panel(title, Markup(inline_svg(svg, f"panel{number}", {}, {}, **attributes)), caption))
-    lines = [
-        f'.picture [{kind}="{colour}"] {{ {kind}: {on_dark(colour)}; }}\n'
-        for colour in sorted(used)
-        for kind in ("fill", "stroke")
-        if on_dark(colour) != colour
-    ]
-    return drawn, f"@media screen and (prefers-color-scheme: dark) {{\n{''.join(lines)}}}\n"
+    drawings = [Drawing([panel], caption, title=title) for title, panel, caption in wanted]
+    found = [Picture(one.title, Markup(one.html()), one.caption) for one in drawings]
+    return found, figure_css(drawings)
 
 
 def _shade(choice: Choice) -> str:
@@ -136,45 +118,35 @@ def _shade(choice: Choice) -> str:
     return f"Shaded: n = {alike[0]:,} to {alike[-1]:,}, within two standard errors of the best."
 
 
-def _svg(draw: "Callable[[Axes], None]") -> bytes:
-    from matplotlib.figure import Figure
-
-    with theme():
-        drawing = Figure(figsize=PANEL)
-        draw(drawing.subplots())
-        file = io.BytesIO()
-        drawing.savefig(file, format="svg", metadata={"Date": None})
-    return file.getvalue()
-
-
 def _has_classes(choice: Choice) -> bool:
     return choice.best.validation.accuracy is not None
 
 
-def draw_diagram(axes: "Axes", candidate: Candidate, **line: Any) -> None:
-    """Add a candidate's reliability curve to ``axes``, on the test points where it has any."""
-    arrays = _curve(candidate)
-    draw_reliability(axes, arrays, candidate.problem.likelihood, label=candidate.name, **line)
-
-
 def _curve(candidate: Candidate) -> dict[str, np.ndarray]:
+    """Its reliability curve, on the test points where it has any."""
     curve = (candidate.test or candidate.validation).curve
     assert curve is not None, "no density is calibrated"
     is_full = curve.counts >= min(LEAST_POINTS, curve.counts.max())
-    return {f"test_{part}": array[is_full] for part, array in vars(curve).items()}
+    return {part: array[is_full] for part, array in vars(curve).items()}
 
 
-def _draw_reliability(axes: "Axes", choice: Choice) -> None:
-    for candidate, colour in _shown(choice).items():
-        is_best = candidate is choice.best
-        draw_diagram(axes, candidate, color=colour, linewidth=2 if is_best else 1.2, zorder=3 if is_best else 2)
-    nominal, observed, counts = (_curve(choice.best)[f"test_{part}"] for part in ("nominal", "observed", "counts"))
+def _reliability(choice: Choice) -> Panel:
+    panel = reliability_panel(choice.best.problem.likelihood)
+    nominal, observed, counts = (_curve(choice.best)[part] for part in ("nominal", "observed", "counts"))
     # Of a share, with a point added to each side so that none of them is certain.
     share = (observed * counts + 1) / (counts + 2)
     error = 2 * np.sqrt(share * (1 - share) / (counts + 2))
-    ends = np.clip(observed - error, 0, 1), np.clip(observed + error, 0, 1)
-    axes.vlines(nominal, *ends, color=CHAIN, alpha=0.4, linewidth=2, zorder=1)
-    axes.legend(fontsize="x-small", loc="lower right")
+    panel.add(
+        *(
+            Line([x, x], [max(0.0, y - half), min(1.0, y + half)], CHAIN, width=1)
+            for x, y, half in zip(nominal.tolist(), observed.tolist(), error.tolist(), strict=True)
+        )
+    )
+    for candidate, colour in _shown(choice).items():
+        curve = _curve(candidate)
+        add_curve(panel, curve["nominal"], curve["observed"], Look(colour))
+    panel.keys = [Key(candidate.name, Look(colour), "") for candidate, colour in _shown(choice).items()]
+    return panel
 
 
 def _colour(choice: Choice, candidate: Candidate) -> str:
@@ -191,27 +163,27 @@ def _shown(choice: Choice) -> dict[Candidate, str]:
     return {one: _colour(choice, one) for one in (*networks, laplace, choice.best)}
 
 
-def _draw_by_n(axes: "Axes", choice: Choice, score: str) -> None:
+def _by_n(choice: Choice, score: str, label: str) -> Panel:
     """A score against n, for chains and Laplace; those without an n are level lines."""
     offset = np.log(choice.best.problem.target_scale) if score == "nll" else 0.0
+    sizes = sorted({one.weight for one in choice.candidates if one.weight is not None})
+    panel = Panel(x=Axis("n, weight of the tempered posterior", "log", ticks=sizes), y=Axis(label))
+    panel.add(Bar((choice.alike()[0] / 1.1, choice.alike()[-1] * 1.1), colour=CHAIN, opacity=0.08))
+    keys = []
     for is_chain in (True, False):
         members = [one for one in choice.candidates if one.weight is not None and one.is_chain == is_chain]
-        sizes = [one.weight or 0 for one in members]
-        line: dict[str, Any] = {"color": _colour(choice, members[0]), "marker": "o", "markersize": 4}
-        parts = {"validation": "-", "test": ":"} if members[0].test else {"validation": "-"}
-        for part, style in parts.items():
-            values = [getattr(getattr(one, part), score) + offset for one in members]
-            axes.plot(sizes, values, label=members[0].name if part == "validation" else None, linestyle=style, **line)
+        look = Look(_colour(choice, members[0]))
+        parts = {"validation": "", "test": "2 3"} if members[0].test else {"validation": ""}
+        for part, dash in parts.items():
+            points = [(float(one.weight or 0), getattr(getattr(one, part), score) + offset) for one in members]
+            panel.add(Line([x for x, _ in points], [y for _, y in points], look.colour, dash))
+            panel.add(*(Point(x, y, look, size=5) for x, y in points))
+        keys.append(Key(members[0].name, look, ""))
     for one in choice.candidates:
         if one.weight is None:
-            level = getattr(one.validation, score) + offset
-            axes.axhline(level, color=_colour(choice, one), linewidth=1.2, linestyle="--", label=one.name, zorder=1)
-    if score == "gap":
-        axes.axhline(0, color=NETWORK, linewidth=0.8, zorder=1)
-    axes.axvspan(choice.alike()[0] / 1.1, choice.alike()[-1] * 1.1, color=CHAIN, alpha=0.08, linewidth=0)
-    label = {"nll": "negative log likelihood", "gap": LABELS["confidence_gap"]}[score]
-    axes.set(xlabel="n, weight of the tempered posterior", ylabel=label)
-    # The values of n themselves: less than a decade of powers would be written over each other.
-    log_ticks(axes, [one.weight for one in choice.candidates if one.weight is not None])
-    if score == "nll":
-        axes.legend(fontsize="x-small")
+            look = Look(_colour(choice, one))
+            panel.add(Guide("y", getattr(one.validation, score) + offset, "5 3", look.colour))
+            keys.append(Key(one.name, look, "5 3", has_mark=False))
+    panel.add(*([Guide("y", 0, "")] if score == "gap" else []))
+    panel.keys = keys if score == "nll" else ()
+    return panel

@@ -18,7 +18,7 @@ from records.failures import load_problem
 from records.layout import problem_path, read_metrics
 from records.methods import facts_of
 from reports import diff
-from reports.reliability import Diagrams, draw_density
+from reports.reliability import density, diagram
 from workflows.evaluation import evaluate
 
 #: What a comparison shows of a run, in this order, as far as the run has it.
@@ -132,22 +132,21 @@ def plot(argv: Sequence[str], program: str) -> int:
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="a folder with a run.json")
     parser.add_argument(
-        "--out", type=Path, help="the PNG file (default: reliability.png or density.png in the run's folder)"
+        "--out", type=Path, help="the SVG file (default: reliability.svg or density.svg in the run's folder)"
     )
     arguments = parser.parse_args(argv)
     found = load_run(arguments.run)
     is_density = "grid_mean" in found.curves
-    path = arguments.out or arguments.run / ("density.png" if is_density else "reliability.png")
-    if path.suffix != ".png":
-        raise SettingError(f"--out {path}: a PNG file is drawn; end its name in .png")
+    path = arguments.out or arguments.run / ("density.svg" if is_density else "reliability.svg")
+    if path.suffix != ".svg":
+        raise SettingError(f"--out {path}: an SVG file is drawn; end its name in .svg")
     facts = facts_of(found.record["method"])
     path.parent.mkdir(parents=True, exist_ok=True)
     title = f"{facts.label} on {found.record['task']}, seed {found.record['seed']}"
     if is_density:
-        draw_density(found.curves, path, title, facts.colour)
-        print(path)
-        return 0
-    with Diagrams() as diagrams:
-        diagrams.draw(found.curves, found.problem.likelihood, path, title, facts.colour)
+        drawn = density(found.curves, title, facts.colour)
+    else:
+        drawn = diagram(found.curves, found.problem.likelihood, title, facts.colour)
+    path.write_text(drawn, encoding="utf-8")
     print(path)
     return 0

@@ -14,17 +14,16 @@ from markupsafe import Markup
 
 from implementations.infrastructure.provenance import PACKAGES
 from records.display import format_estimate, format_number, setting_names
-from records.methods import facts_of, in_order
+from records.methods import in_order
 from records.setting_runs import CONVERGED
 from records.study import StudyResults
 from reports import tables
 from reports.benchmarks import SECTION, Benchmarks, is_met, named, ratio_text
 from reports.contents import contents_of
+from reports.drawing import clip_of, figure_css, look_of, on_dark
 from reports.findings import Finding
-from reports.inline_svg import colours_of, inline_svg
 from reports.judging import family_text
 from reports.strip import short, where
-from reports.style import on_dark, shape_of
 from reports.table_model import Table
 from reports.types import (
     IN_PART,
@@ -65,7 +64,7 @@ class Argument(NamedTuple):
 
 def arguments_of(claims: Sequence[ClaimResult], figures: Sequence[FigureResult]) -> list[Argument]:
     """The claims in their order, but for those that share a figure: they follow the first of them."""
-    drawn = {number: figure for figure in reversed(figures) if figure.png for number in figure.spec.claims}
+    drawn = {number: figure for figure in reversed(figures) if figure.drawing for number in figure.spec.claims}
     found: dict[object, Argument] = {}
     for result in claims:
         figure = drawn.get(result.claim.id)
@@ -129,7 +128,7 @@ def page(
         sections.setdefault(table.section, []).append(table)
     winners = sections.pop("winners", [])
     has_winners = any(row.get("method") for table in winners for row in table.rows)
-    hero = next((figure for figure in figures if figure.png), None)
+    hero = next((figure for figure in figures if figure.drawing), None)
     return environment.get_template("page.html").render(
         study=study,
         origin=origin(study),
@@ -167,9 +166,7 @@ def page(
         speed=speed,
         **(_benchmark_parts(speed.benchmarks) if speed.benchmarks else {}),
         anchors=anchors,
-        # Short: they are in every id of a drawing.
-        prefixes={figure.spec.name: f"f{number}" for number, figure in enumerate([*figures, *speed.figures])},
-        drawing=lambda figure, prefix: Markup(_drawing(figure, prefix, anchors)),
+        drawing=lambda figure: Markup(figure.drawing.html({run: f"#{id_}" for run, id_ in anchors.items()})),
         study_file=_study_file(study.name),
         # Both are files of ours; the policy lets nothing else run or be fetched.
         style=Markup(style),
@@ -262,34 +259,19 @@ def _read(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def _drawing(figure: FigureResult, prefix: str, anchors: Mapping[str, str]) -> str:
-    """The picture for a wide page and the one for a phone; the style sheet shows one of them."""
-    # What leads to runs is no mere image.
-    role = {} if figure.marks else {"role": "img", "aria-label": f"{figure.spec.title}. {figure.caption}"}
-    wide = inline_svg(figure.svg, prefix, figure.marks, anchors, **role, **{"class": "wide-page"})
-    return wide + inline_svg(figure.narrow, f"{prefix}n", figure.marks, anchors, **role, **{"class": "phone"})
-
-
 def _colours(study: StudyResults, figures: Sequence[FigureResult]) -> str:
     """Of methods, with their shapes, and of all drawings in the dark."""
-    methods = {name: facts_of(name).colour for name in in_order(study.summary["method"])}
-    shapes = {name: shape_of(name).clip for name in methods}
-    used = sorted({colour for figure in figures if figure.png for colour in colours_of(figure.svg + figure.narrow)})
+    looks = {name: look_of(name) for name in in_order(study.summary["method"])}
     return "".join(
         [
             *(
-                f".method-{name} {{ --method: {colour}; --shape: {shapes[name]}; }}\n"
-                for name, colour in methods.items()
+                f".method-{name} {{ --method: {look.colour}; --shape: {clip_of(look.corners)}; }}\n"
+                for name, look in looks.items()
             ),
             "@media screen and (prefers-color-scheme: dark) {\n",
-            *(f".method-{name} {{ --method: {on_dark(colour)}; }}\n" for name, colour in methods.items()),
-            *(
-                f'.picture [{part}="{colour}"] {{ {part}: {on_dark(colour)}; }}\n'
-                for colour in used
-                for part in ("fill", "stroke")
-                if on_dark(colour) != colour
-            ),
+            *(f".method-{name} {{ --method: {on_dark(look.colour)}; }}\n" for name, look in looks.items()),
             "}\n",
+            figure_css([figure.drawing for figure in figures if figure.drawing]),
         ]
     )
 

@@ -19,9 +19,6 @@ from records.checksums import check_list, list_of
 from records.summary import is_complete, read_rows, report_failures
 from reports import ledger
 from reports.benchmarks import SECTION
-from reports.dark import DARK
-from reports.style import PHONE
-from reports.types import MAX_SVG_BYTES
 
 PUBLISHED = Path(__file__).parent / "published"
 #: Beside pictures and tables: the page, what it links to, and what the README is made of.
@@ -54,15 +51,10 @@ def publish(results: Path, out: Path) -> int:
         raise ValueError(f"{results} has runs of code that is in no commit; commit, remove these results and run again")
     first = first_figure(results)
     shown = dict.fromkeys([*([first[0]] if first else []), *DOCUMENTED.get(results.name, ())])
-    pictures = [results / "figures" / f"{name}.png" for name in shown]
+    pictures = [results / "figures" / f"{name}.svg" for name in shown]
     absent = [picture.name for picture in pictures if not picture.exists()]
     if absent:
         raise ValueError(f"README and documentation show figures that {results} does not have: {', '.join(absent)}")
-    # Drawings for a phone, which are too large to keep where they have many points.
-    narrow = [picture.with_name(picture.stem + PHONE) for picture in pictures]
-    pictures += [file for file in narrow if file.exists() and file.stat().st_size <= MAX_SVG_BYTES]
-    # README and documentation begin with the first, also on pages that are dark.
-    pictures += [file for name in shown if (file := results / "figures" / f"{name}{DARK}").exists()]
     files = [*(results / name for name in FILES), *(results / "tables").glob("*.csv"), *pictures]
     files += [results / USAGE] if (results / USAGE).exists() else []
     num_bytes = sum(path.stat().st_size for path in files)

@@ -1,10 +1,8 @@
 """The report of a study as files: the page, its figures, its tables, and the verdicts for other programs to read."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from io import BytesIO
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from implementations.infrastructure.files import atomic_path, write_json
 from records.study import StudyResults
@@ -13,20 +11,14 @@ from reports import tables
 from reports.benchmarks import KEPT, load
 from reports.claims import as_json
 from reports.contents import contents_of
-from reports.dark import DARK, darken
 from reports.figures import SPEED_FIGURES
 from reports.figures.evidence import evidence_figures
-from reports.figures.marks import outline
 from reports.findings import findings_of
 from reports.judging import format_error, judge_claims
 from reports.leaderboard import leaderboards
 from reports.page import anchors_of, origin, page
 from reports.run_page import run_pages
-from reports.style import NARROW, PHONE, theme
 from reports.types import Claim, FigureResult, FigureSpec, NothingToShow, Source, Speed
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def render(
@@ -41,18 +33,14 @@ def render(
     ``benchmarks`` are the suite's own, which need not be there. A figure or claim that fails does not take the others
     with it: the page says so, and so do the lines returned.
     """
-    drawn: list[FigureResult] = []
-    for spec in figures:
-        # README and documentation begin with the first, on pages that may be dark.
-        drawn.append(_drawn(spec, study, on_dark_paper=not any(one.png for one in drawn)))
+    drawn = draw_all(figures, study)
     judged = judge_claims(claims, study, contents_of(study.name).words)
     drawn += [_drawn(spec, result) for spec, result in evidence_figures(judged, drawn)]
     found = findings_of(study)
     speed = _speed(benchmarks)
     all_drawn = [*drawn, *speed.figures]
-    kinds = {".png": "png", ".svg": "svg", PHONE: "narrow", DARK: "dark"}
-    pictures = {figure.spec.name + end: getattr(figure, kind) for figure in all_drawn for end, kind in kinds.items()}
-    _write_folder(out / "figures", {name: content for name, content in pictures.items() if content})
+    pictures = {f"{one.spec.name}.svg": one.svg.encode() for one in all_drawn if one.drawing}
+    _write_folder(out / "figures", pictures)
     found_tables = tables.all_tables(study)
     if contents_of(study.name).has_leaderboard:
         found_tables += leaderboards(study)
@@ -79,53 +67,34 @@ def _speed(path: Path) -> Speed:
         benchmarks = load(path)
     except ValueError as reason:
         return Speed(absent=str(reason))
-    return Speed(benchmarks, [_drawn(spec, benchmarks) for spec in SPEED_FIGURES])
+    return Speed(benchmarks, draw_all(SPEED_FIGURES, benchmarks))
 
 
-def _drawn(spec: FigureSpec[Source], source: Source, on_dark_paper: bool = False) -> FigureResult:
-    import matplotlib.pyplot as plt
+def draw_all(specs: Iterable[FigureSpec[Source]], source: Source) -> list[FigureResult]:
+    """Every figure, once; one that fails, or has nothing to show, does not take the others with it."""
+    return [_drawn(spec, source) for spec in specs]
 
+
+def _drawn(spec: FigureSpec[Source], source: Source) -> FigureResult:
     try:
-        with theme(NARROW):
-            phone = spec.draw(source).figure
-            outline(phone)
-            narrow = picture(phone, "svg")
-        with theme():
-            drawing = spec.draw(source)
-            outline(drawing.figure)
-            png, svg = picture(drawing.figure, "png"), picture(drawing.figure, "svg")
-            dark = b""
-            if on_dark_paper:
-                darken(drawing.figure)
-                dark = picture(drawing.figure, "png")
+        drawing = spec.draw(source)
+        return FigureResult(spec, drawing, drawing.svg(spec.title))
     except NothingToShow as reason:
         return FigureResult(spec, absent=str(reason))
     except Exception as error:
         return FigureResult(spec, failure=format_error(error))
-    finally:
-        plt.close("all")
-    named = replace(spec, title=drawing.title or spec.title)
-    return FigureResult(named, drawing.caption, drawing.runs, png, svg, narrow, dark, drawing.numbers, drawing.marks)
-
-
-def picture(figure: "Figure", kind: str) -> bytes:
-    """The figure as a file's content, the same on every call: no date, no version of the program."""
-    content = BytesIO()
-    metadata: dict[str, Any] = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-    figure.savefig(content, format=kind, metadata=metadata)
-    return content.getvalue()
 
 
 def _figure_entry(figure: FigureResult) -> dict[str, Any]:
-    spec = figure.spec
+    spec, drawing = figure.spec, figure.drawing
     return {
         "name": spec.name,
-        "title": spec.title,
+        "title": figure.title,
         "section": spec.section,
         "paper": spec.paper,
-        "caption": figure.caption,
-        "numbers": list(figure.numbers),
-        "runs": list(figure.runs),
+        "caption": drawing.caption if drawing else "",
+        "numbers": list(drawing.numbers) if drawing else [],
+        "runs": list(drawing.runs) if drawing else [],
         "absent": figure.absent,
         "failure": figure.failure,
     }

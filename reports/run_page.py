@@ -15,8 +15,8 @@ from records.display import format_given, format_number, format_settings, method
 from records.layout import plain, run_folder
 from records.setting_runs import CONVERGED, MAX_R_HAT, Row, SettingRuns, is_converged
 from records.study import StudyResults
+from reports.drawing import SOFT, Axis, Drawing, Line, Panel, figure_css, thinned
 from reports.page import anchors_of, templates
-from reports.small_svg import Line, chart, thinned
 
 #: The columns of the summary on a page, as far as the run has them.
 SHOWN = (
@@ -26,8 +26,10 @@ SHOWN = (
 )
 #: Draws of each chain that the parameter to show is chosen by, and lengths that its R-hat is shown at.
 NUM_LOOKED_AT, NUM_LENGTHS = 100, 12
-#: Chains that have a look of their own.
-NUM_LOOKS = 4
+#: Colours of chains, which take turns; and points of a line, more of which cannot be told apart.
+CHAINS, MAX_POINTS = ("#0072b2", "#d55e00", "#009e73", "#b0618f"), 150
+#: The style of every page.
+STYLE = figure_css([Drawing([Panel(shapes=[Line([], [], colour) for colour in CHAINS])], "")])
 
 
 def run_pages(study: StudyResults) -> Iterator[tuple[str, str]]:
@@ -60,7 +62,7 @@ def run_pages(study: StudyResults) -> Iterator[tuple[str, str]]:
                 converged=CONVERGED,
                 command=command,
                 failure=failure,
-                looks=NUM_LOOKS,
+                style=Markup(STYLE),
             ),
         )
 
@@ -87,11 +89,11 @@ def trace_charts(arrays: Mapping[str, np.ndarray], row: Row) -> list[tuple[str, 
     ]
     lengths = np.unique(np.linspace(4, num_draws, NUM_LENGTHS).astype(int))
     r_hats = [split_r_hat(chosen[:, :length]) for length in lengths]
-    limit = Line([steps[lengths[0] - 1], steps[-1]], [MAX_R_HAT] * 2, "limit")
+    limit = Line([steps[lengths[0] - 1], steps[-1]], [MAX_R_HAT] * 2, SOFT, "5 4")
     found.append(
         (
             "R-hat",
-            chart([Line(steps[lengths - 1], r_hats, "chain0"), limit], "step", "split R-hat"),
+            _drawn([Line(steps[lengths - 1], r_hats, CHAINS[0]), limit], "step", "split R-hat"),
             f"Of this parameter, as the chains grow. Dashed, {MAX_R_HAT}. Runs are judged by the R-hat of predictions, "
             "in the table below.",
         )
@@ -109,9 +111,14 @@ def trace_charts(arrays: Mapping[str, np.ndarray], row: Row) -> list[tuple[str, 
 def _chart(values: np.ndarray, steps: np.ndarray, label: str) -> str:
     lines = []
     for number, chain in enumerate(values):
-        places, kept = thinned(chain)
-        lines.append(Line(steps[places], kept, f"chain{number % NUM_LOOKS}"))
-    return chart(lines, "step", label)
+        places = [place for place in thinned(chain, MAX_POINTS) if np.isfinite(chain[place])]
+        lines.append(Line(steps[places], chain[places], CHAINS[number % len(CHAINS)], width=1.2))
+    return _drawn(lines, "step", label)
+
+
+def _drawn(lines: list[Line], x: str, y: str, low: float | None = None, high: float | None = None) -> str:
+    panel = Panel(x=Axis(x, low=low, high=high), y=Axis(y, low=low, high=high), shapes=list(lines))
+    return Drawing([panel], "", title=f"{y} against {x}").html()
 
 
 def worst_parameter(draws: np.ndarray) -> int:
@@ -141,7 +148,7 @@ def running_mean(values: np.ndarray, length: int) -> np.ndarray:
 
 
 #: Curves of a density, and how they are drawn.
-DENSITIES = {"grid_mean": "chain0", "grid_truth": "limit"}
+DENSITIES = {"grid_mean": (CHAINS[0], ""), "grid_truth": (SOFT, "5 4")}
 
 
 def _reliability(folder: Path, row: Row) -> list[tuple[str, str, str]]:
@@ -149,13 +156,13 @@ def _reliability(folder: Path, row: Row) -> list[tuple[str, str, str]]:
         return []
     curves = read_npz(folder / "curves.npz")
     if "grid_mean" in curves:
-        lines = [Line(curves["grid_inputs"], curves[name], look) for name, look in DENSITIES.items() if name in curves]
+        lines = [Line(curves["grid_inputs"], curves[name], *look) for name, look in DENSITIES.items() if name in curves]
         text = "Mean over the draws, relative to the uniform density. Dashed, the density that the data are from."
-        return [("Density", chart(lines, "input", "density"), text)]
+        return [("Density", _drawn(lines, "input", "density"), text)]
     labels = ("confidence", "accuracy") if row["accuracy"] is not None else ("nominal coverage", "observed coverage")
-    diagonal = Line([0, 1], [0, 1], "limit")
-    curve = Line(curves["test_nominal"], curves["test_observed"], "chain0")
-    drawn = chart([diagonal, curve], *labels, y_range=(0.0, 1.0))
+    diagonal = Line([0, 1], [0, 1], SOFT, "5 4")
+    curve = Line(curves["test_nominal"], curves["test_observed"], CHAINS[0])
+    drawn = _drawn([diagonal, curve], *labels, low=0.0, high=1.0)
     return [("Reliability", drawn, "On the test points. Below the dashed line it is overconfident.")]
 
 

@@ -1,6 +1,5 @@
 """What a report is made of: figures as drawn, claims with their verdicts, and the reason where there is neither."""
 
-import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -8,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from metrics.seeds import Estimate
 from records.study import StudyResults
 from reports.benchmarks import Benchmarks
+from reports.drawing import Drawing
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from reports.claims.rules import Rule
 
 REPRODUCED, IN_PART, NOT_REPRODUCED = "reproduced", "reproduced in part", "not reproduced"
@@ -20,9 +18,6 @@ PREMISE_NOT_MET, INCONCLUSIVE = "premise not met", "inconclusive"
 NOT_ASKED = "not asked"
 #: What can become of a claim, in the order in which they are listed.
 OUTCOMES = (REPRODUCED, IN_PART, NOT_REPRODUCED, PREMISE_NOT_MET, INCONCLUSIVE, NOT_ASKED)
-
-#: A picture drawn in lines is embedded as such up to this size; beyond it, one in pixels is smaller.
-MAX_SVG_BYTES = 400 * 1024
 
 #: Of a caption: what is longer is not read.
 MAX_WORDS = 40
@@ -37,31 +32,6 @@ class NothingToShow(Exception):
 
 class NotAsked(NothingToShow):
     """The study's file has no such runs, whatever became of those it has."""
-
-
-class Mark(NamedTuple):
-    """What a mark of a drawing stands for."""
-
-    text: str
-    #: A run of it, as in the summary's column ``run``.
-    run: str
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure as drawn."""
-
-    figure: "Figure"
-    #: What to see in it, in at most MAX_WORDS words.
-    caption: str
-    #: The runs whose numbers it shows, as in the summary's column ``run``; none where it shows benchmarks.
-    runs: tuple[str, ...] = ()
-    #: Its message, with numbers, in place of the figure's usual title.
-    title: str = ""
-    #: The numbers behind it, one line each; a reader unfolds them.
-    numbers: tuple[str, ...] = ()
-    #: Marks that say what they are when pointed at, by the ``gid`` of their artist.
-    marks: Mapping[str, Mark] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -169,29 +139,18 @@ class FigureResult:
     """A figure of the report: drawn, without anything to show, or failed."""
 
     spec: FigureSpec[Any]
-    caption: str = ""
-    runs: tuple[str, ...] = ()
-    png: bytes = b""
-    svg: bytes = b""
-    #: The same for a phone: panels below each other.
-    narrow: bytes = b""
-    #: In pixels for dark paper; of the first figure of a report alone.
-    dark: bytes = b""
-    numbers: tuple[str, ...] = ()
-    marks: Mapping[str, Mark] = field(default_factory=dict)
+    drawing: Drawing | None = None
+    #: As a file of its own.
+    svg: str = ""
     #: Why there is nothing to show.
     absent: str | None = None
     #: The error, where drawing it was one.
     failure: str | None = None
 
     @property
-    def is_drawn_in_lines(self) -> bool:
-        return len(self.svg) <= MAX_SVG_BYTES
-
-    @property
-    def address(self) -> str:
-        """The picture in pixels, as a data URI."""
-        return f"data:image/png;base64,{base64.b64encode(self.png).decode('ascii')}"
+    def title(self) -> str:
+        """Its message, where the numbers have one."""
+        return (self.drawing and self.drawing.title) or self.spec.title
 
 
 @dataclass(frozen=True)

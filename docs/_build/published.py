@@ -61,7 +61,10 @@ class Published:
     def picture(self) -> tuple[str, str]:
         """Title and file of the figure that its report begins with; empty where it has none."""
         name, title = first_figure(self.folder) or ("", "")
-        return title, name and f"figures/{name}.png"
+        # Reports of earlier versions have theirs in pixels.
+        kinds = (".svg", ".png")
+        kind = next((one for one in kinds if (self.folder / "figures" / f"{name}{one}").exists()), kinds[0])
+        return title, name and f"figures/{name}{kind}"
 
     @property
     def counts(self) -> str:

@@ -11,13 +11,14 @@ from docs._build import published
 from docs._build.markdown import fenced, table, text
 from implementations.card import Card
 from implementations.methods import METHODS
-from reports.dark import DARK
 from reports.publish import PUBLISHED
 
 README = Path(__file__).parents[2] / "README.md"
 EXAMPLE = README.parent / "docs" / "examples" / "start.py"
 #: Where the published studies are, as links of the README say it.
 PLACE = PUBLISHED.relative_to(README.parent).as_posix()
+#: The end of an earlier report's figure for dark pages.
+DARK = "-dark.png"
 #: Whether a method samples its target, in the words of the cards.
 EXACTNESS = ("exact", "conditional", "biased")
 
@@ -47,7 +48,7 @@ def hero(study: published.Published) -> str:
     """The first figure of a study's report, and for dark pages the picture of it that was drawn for them."""
     title, file = study.picture
     folder = f"{PLACE}/{study.name}"
-    dark = file.removesuffix(".png") + DARK
+    dark = str(Path(file).with_suffix("")) + DARK
     if not (study.folder / dark).exists():
         return f"![{text(title)}]({folder}/{file})\n"
     return (

@@ -2,22 +2,20 @@
 
 from records.study import StudyResults
 from reports.benchmarks import SECTION, Benchmarks
-from reports.figures.acceptance import draw_acceptance
-from reports.figures.backends import draw_backends
-from reports.figures.calibration import draw_calibration
-from reports.figures.convergence import draw_convergence, draw_coverage
-from reports.figures.cost import draw_bias_against_evaluations, draw_bias_against_seconds, draw_step_cost
-from reports.figures.cure import draw_cure
-from reports.figures.decisions import draw_decisions, draw_noise
-from reports.figures.layers import draw_layers
-from reports.figures.paper import draw_alternatives, draw_linear, draw_regression
-from reports.figures.paper_reliability import draw_reliability_diagrams
-from reports.figures.penalty import draw_penalty
-from reports.figures.regimes import draw_regime_map
-from reports.figures.rivals import draw_best, draw_frontier
+from reports.figures.calibration import draw_calibration, draw_cure, draw_layers, draw_targets
+from reports.figures.cost import (
+    draw_best,
+    draw_bias_against_evaluations,
+    draw_bias_against_seconds,
+    draw_bias_cost,
+    draw_cost_of_a_draw,
+    draw_frontier,
+    draw_step_cost,
+)
+from reports.figures.noise import draw_acceptance, draw_decisions, draw_noise, draw_penalty, draw_regime_map
+from reports.figures.paper import draw_alternatives, draw_linear, draw_regression, draw_reliability_diagrams
+from reports.figures.runs import draw_backends, draw_convergence, draw_coverage
 from reports.figures.speed import draw_batch_size, draw_chains, draw_peers, draw_points, draw_steps
-from reports.figures.tall import draw_bias_cost, draw_cost_of_a_draw
-from reports.figures.targets import draw_targets
 from reports.types import FigureSpec
 
 PAPER = "The figures of the paper"

@@ -1,49 +1,56 @@
-"""What an answer costs: bias against the price of an effective draw, and the time of a step against N."""
+"""What an answer costs: bias against the price of an effective draw, and prices as N grows."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
-from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
-from records.display import format_name, format_number, method_name, task_name
+from records.display import (
+    estimate_parts,
+    format_estimate,
+    format_name,
+    format_number,
+    format_rounded,
+    format_value,
+    method_name,
+    task_name,
+)
 from records.methods import facts_of, in_order
 from records.setting_runs import SettingRuns, of_usual_size, one_backend
 from records.study import StudyResults
-from reports.figures.captions import listed, runs_of, unconverged_lines
-from reports.figures.marks import LINE_STYLES, SMALL, handle, hollow_handles, legend, panels, whole_decades
-from reports.style import EXACT, LABELS, is_narrow, look_of
+from reports.claims.rivals import best_pairs, lost_targets, target_of
+from reports.drawing import INK, SOFT, Axis, Drawing, Guide, Key, Line, Look, Mark, Panel, Point, Words, look_of
+from reports.evidence import CONTROLLED, by_size
+from reports.figures.series import (
+    DASHES,
+    LABELS,
+    draw_series,
+    hollow_keys,
+    listed,
+    point,
+    runs_of,
+    unconverged_lines,
+)
+from reports.leaderboard import CRITERION, target_text
 from reports.tables import MARGIN
-from reports.types import Drawing, Mark, NothingToShow
+from reports.types import NothingToShow
 
-#: Entries of a legend that would keep a reader from the picture.
-MANY = 16
-#: Panels of one or two rows.
-FEW_PANELS = 4
-#: An arrow ends about here: its bound over this.
-ARROW = 2.0
-#: Points across the ring round the cheapest that is right.
-RING = 14
-#: Where a log axis ends, as errors of 0 have no place on it.
+# Bias against the price of an effective draw
+
+#: Errors of 0 have no place on a logarithmic axis: it ends here.
 FLOOR = 1e-3
 #: Of a single seed, which has no interval: so many Monte Carlo errors to either side.
 ERRORS = 2.0
-
-
-# Bias against the price of an effective draw
+RING = 13.0
 
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """A setting, what an effective draw of it costs, and between what ends its error lies."""
+    """A setting, the price of an effective draw of it, and the interval of the error of its predictive band."""
 
     setting: SettingRuns
     price: float
-    #: Interval of the error of its predictive band, in sd of the reference.
+    #: In sd of the reference.
     low: float
     high: float
 
@@ -63,25 +70,23 @@ class Offer:
         return self.setting.is_converged and self.high <= MARGIN
 
 
-def draw_bias_against_evaluations(results: StudyResults) -> Drawing:
-    """Error of the band against likelihood and gradient evaluations for an effective draw."""
-    return _draw_bias(results, "evaluations_per_draw", "evaluations of single data points")
+#: Offers by variant and target: draws of different targets do not compete.
+Contests = Mapping[tuple[str, str], Sequence[Offer]]
 
 
-def draw_bias_against_seconds(results: StudyResults) -> Drawing:
-    """Error of the band against seconds of sampling for an effective draw."""
-    return _draw_bias(results, "seconds_per_draw", "seconds of sampling")
-
-
-def offers_of(settings: Sequence[SettingRuns], price: str) -> dict[str, list[Offer]]:
-    """Those of the settings that have a price and a reference, by variant."""
-    offers: dict[str, list[Offer]] = {}
-    for setting in one_backend(settings):
-        # An oracle looks at all data for its variance, which no cheap method does.
-        if setting.has(price) and setting.has("mean_error") and setting["variance"] != "oracle":
-            offer = Offer(setting, setting.mean(price), *error_of(setting))
-            offers.setdefault(setting["variant"], []).append(offer)
-    return offers
+def offers_of(settings: Sequence[SettingRuns], price: str) -> dict[tuple[str, str], list[Offer]]:
+    """The settings with a price and a reference, of targets that several methods have, or else of all targets."""
+    found: dict[tuple[str, str], list[Offer]] = {}
+    # An oracle looks at all data for its variance, which no cheap method does.
+    priced = [one for one in one_backend(settings) if one.has(price) and one.has("mean_error")]
+    order = list(dict.fromkeys(one["variant"] for one in priced))
+    # The posterior of all data first.
+    for one in sorted(priced, key=lambda one: (order.index(one["variant"]), -float(one["target_weight"]))):
+        if one["variance"] != "oracle":
+            offer = Offer(one, one.mean(price), *error_of(one))
+            found.setdefault((one["variant"], offer.target), []).append(offer)
+    several = {key: part for key, part in found.items() if len({one.setting["method"] for one in part}) > 1}
+    return several or found
 
 
 def error_of(setting: SettingRuns) -> tuple[float, float]:
@@ -90,9 +95,8 @@ def error_of(setting: SettingRuns) -> tuple[float, float]:
     That of the mean, its Monte Carlo part taken off; that of the width, as a chain can have the right mean and a band
     that is far too wide; and that of single predictions, whose means can be off where their average is not.
     """
-    place = setting.bias()
+    place, width = setting.bias(), setting.estimate("sd_ratio")
     ends = [(place.low, place.high) if place.low is not None else _of_one_seed(setting, "mean_error", 0.0)]
-    width = setting.estimate("sd_ratio")
     if width.low is not None and width.high is not None:
         ends.append(_from(width.low, width.high, 1.0))
     else:
@@ -116,174 +120,6 @@ def _from(low: float, high: float, right: float) -> tuple[float, float]:
     return (0.0 if low <= right <= high else min(ends)), max(ends)
 
 
-def _draw_bias(results: StudyResults, price: str, unit: str) -> Drawing:
-    offers = compared(offers_of(of_usual_size(results.ran()), price))
-    if not offers:
-        raise NothingToShow("no run that ended well has both an effective sample size and a distance from a reference")
-    figure, sentences = bias_panels(offers, unit)
-    everything = [offer for part in offers.values() for offer in part]
-    used = [offer.setting for offer in everything]
-    numbers = (
-        *counted_lines(everything),
-        *sentences,
-        "Means over seeds; chains that need a known variance, and targets that one method alone samples, are left out.",
-        *unconverged_lines(used),
-    )
-    return Drawing(
-        figure, bias_caption(), runs_of(used), _message(offers.values(), unit), numbers, marks_of(offers, unit)
-    )
-
-
-def bias_caption() -> str:
-    """How to read ``bias_panels``."""
-    return (
-        "A mark is the upper end of the error's 95 % interval (mean or width, the larger); a line leads to its lower "
-        f"end, an arrow says it may be 0. Ringed: the cheapest surely below {MARGIN} sd (dotted)."
-    )
-
-
-def counted_lines(offers: Sequence[Offer]) -> tuple[str, ...]:
-    """What the picture tells apart."""
-    right, others = [one for one in offers if one.is_right], [one for one in offers if not one.is_right]
-    small, large = (sum(one.is_resolved for one in part) for part in (right, others))
-    return (
-        f"Of {len(offers)} settings, {len(right)} are surely within {MARGIN} sd ({small} with a small error that is "
-        f"more than chance); of the others, the error of {large} is more than chance, and {len(others) - large} would "
-        "need longer chains or more seeds.",
-    )
-
-
-def compared(offers: Mapping[str, Sequence[Offer]]) -> dict[tuple[str, str], list[Offer]]:
-    """By variant and target, as draws of different targets do not compete: those of several methods, or else all."""
-    found: dict[tuple[str, str], list[Offer]] = {}
-    for variant, part in offers.items():
-        # The posterior of all data first.
-        for offer in sorted(part, key=lambda one: -float(one.setting["target_weight"])):
-            found.setdefault((variant, offer.target), []).append(offer)
-    several = {key: part for key, part in found.items() if len({one.setting["method"] for one in part}) > 1}
-    return several or found
-
-
-def bias_panels(offers: Mapping[tuple[str, str], Sequence[Offer]], unit: str) -> tuple[Figure, list[str]]:
-    """One panel per target with its frontier, and who is within the bound there, the cheapest first."""
-    # The legend, and labels below the last row, take their part of a figure of few rows.
-    figure, all_axes = panels(len(offers), height=2.6 if len(offers) > FEW_PANELS else 3.1)
-    sentences = []
-    numbers = count()
-    for axes, ((variant, target), part) in zip(all_axes, offers.items(), strict=True):
-        _draw_offers(axes, part, numbers)
-        best = frontier(part)
-        left = axes.get_xlim()[0]
-        steps = [one.price or left for one in best], [one.high for one in best]
-        axes.plot(*steps, drawstyle="steps-post", color=EXACT, linewidth=1.2, zorder=1)
-        for one in best[-1:]:
-            if one.is_right:
-                look: dict[str, Any] = {"facecolors": "none", "edgecolors": EXACT, "linewidths": 1.4, "clip_on": False}
-                axes.scatter([one.price or left], [one.high], RING**2, zorder=2, **look)
-        sentences.append(f"{task_name(variant)}, {target}, within {MARGIN} sd by price: {_by_price(part)}.")
-        axes.set_title(f"{task_name(variant)}, {target}")
-    everything = [offer for part in offers.values() for offer in part]
-    # Not labels of the whole figure, which would stand where the legend does, or beside it.
-    columns = 1 if is_narrow() else 2
-    for axes in all_axes[-columns:]:
-        axes.set_xlabel(f"{unit},\nfor an effective draw", fontsize=SMALL)
-    for axes in all_axes[::columns]:
-        axes.set_ylabel("upper bound on the error\n(RMS or own sd)", fontsize=SMALL)
-    used = [offer.setting for offer in everything]
-    free = {offer.setting["method"] for offer in everything if not offer.price}
-    handles = [
-        handle(method_name(method) + (" (0: left edge)" if method in free else ""), *look_of(method), "")
-        for method in in_order(setting["method"] for setting in used)
-    ]
-    ring_handle = handle("cheapest right", EXACT, linestyle="", is_hollow=True)
-    ring_handle.set_markersize(RING)
-    handles += [handle("frontier", EXACT, ""), ring_handle, *hollow_handles(used)]
-    # What all methods are called comes after what they do.
-    legend(figure, handles, is_below=len(handles) > MANY)
-    return figure, sentences
-
-
-def _by_price(offers: Sequence[Offer]) -> str:
-    """``SGLD 12, PBNN 340``: each method once, by its cheapest."""
-    right = sorted((one for one in offers if one.is_right), key=lambda one: one.price)
-    cheapest = {one.setting["method"]: one for one in reversed(right)}
-    ordered = sorted(cheapest.values(), key=lambda one: one.price)
-    return "; ".join(f"{method_name(one.setting['method'])} {format_number(one.price)}" for one in ordered) or "none"
-
-
-def _draw_offers(axes: Axes, offers: Sequence[Offer], numbers: Iterator[int]) -> None:
-    """Draws that cost nothing, for which a logarithmic axis has no place, stand on its left edge."""
-    axes.set(xscale="log", yscale="log")
-    cheapest = min((offer.price for offer in offers if offer.price), default=1.0)
-    places = [(offer.price or cheapest, offer.high) for offer in offers]
-    # Below a bound, room for its arrow.
-    axes.update_datalim([*places, *((price, high / ARROW) for price, high in places), (cheapest, MARGIN)])
-    axes.margins(0.12)
-    axes.autoscale_view()
-    for name in ("x", "y"):
-        whole_decades(axes, name)
-    axes.axhline(MARGIN, color=EXACT, linestyle=":", linewidth=1.2, zorder=1)
-    for offer in offers:
-        _draw_offer(axes, offer, offer.price or axes.get_xlim()[0], _gid(next(numbers)))
-
-
-def _message(parts: Iterable[Sequence[Offer]], unit: str) -> str:
-    """The method that is the cheapest within the bound on most targets with w < N, among several methods."""
-    cheapest: Counter[str] = Counter()
-    entered: Counter[str] = Counter()
-    for part in parts:
-        right = [offer for offer in part if offer.is_right and offer.target != "w = N"]
-        if len({offer.setting["method"] for offer in right}) > 1:
-            cheapest[min(right, key=lambda offer: offer.price).setting["method"]] += 1
-            entered.update({offer.setting["method"] for offer in part})
-    if not cheapest:
-        return ""
-    ((method, won),) = cheapest.most_common(1)
-    of_all = "all" if won == entered[method] else f"{won} of the"
-    where = f"{of_all} {entered[method]} targets that it ran on" if entered[method] > 1 else "one target"
-    return f"At w < N, {method_name(method)} needs the fewest {unit} for a right answer, on {where}"
-
-
-def marks_of(offers: Mapping[tuple[str, str], Sequence[Offer]], unit: str) -> dict[str, Mark]:
-    """What each mark of ``bias_panels`` stands for."""
-    drawn = chain.from_iterable(offers.values())
-    return {_gid(number): _mark(offer, unit) for number, offer in enumerate(drawn)}
-
-
-def _gid(number: int) -> str:
-    return f"mark-{number}"
-
-
-def _mark(offer: Offer, unit: str) -> Mark:
-    setting = offer.setting
-    seeds = f"{len(setting.ok)} seed{'' if len(setting.ok) == 1 else 's'}"
-    error = (
-        f"{format_number(offer.low)} to {format_number(offer.high)}"
-        if offer.is_resolved
-        else (f"at most {format_number(offer.high)}")
-    )
-    parts = [
-        f"{format_name(setting)} on {task_name(setting)}, {offer.target}",
-        f"error of the band, in RMS or own sd: {error}",
-        f"{format_number(offer.price)} {unit} for an effective draw",
-        seeds + ("" if setting.is_converged else ", not converged"),
-    ]
-    return Mark("; ".join(parts), setting.runs[0])
-
-
-def _draw_offer(axes: Axes, offer: Offer, price: float, gid: str) -> None:
-    colour, marker = look_of(offer.setting["method"])
-    style: dict[str, Any] = {"markerfacecolor": colour if offer.setting.is_converged else "white", "clip_on": False}
-    axes.plot([price], [offer.high], marker=marker, color=colour, linestyle="", zorder=3, gid=gid, **style)
-    if offer.is_resolved:
-        low = max(offer.low, axes.get_ylim()[0])
-        axes.plot([price, price], [low, offer.high], color=colour, linewidth=1.3, alpha=0.7, zorder=2)
-    else:
-        # The tail is at the mark; the text, which there is none of, would be at the head.
-        arrow = {"arrowstyle": "<|-", "color": colour, "linewidth": 1, "shrinkA": 0, "shrinkB": 0}
-        axes.annotate("", (price, offer.high), (0, -13), textcoords="offset points", arrowprops=arrow)
-
-
 def frontier(offers: Sequence[Offer]) -> list[Offer]:
     """From the cheapest on, those that no cheaper one is nearer than, up to the first that is right.
 
@@ -300,66 +136,310 @@ def frontier(offers: Sequence[Offer]) -> list[Offer]:
     return best
 
 
-# The time of a step against N
+def draw_bias_against_evaluations(results: StudyResults) -> Drawing:
+    """Error of the band against likelihood and gradient evaluations for an effective draw."""
+    offers = offers_of(of_usual_size(results.ran()), "evaluations_per_draw")
+    return _draw_bias(offers, "evaluations of single points", _cheapest(offers, "evaluations"))
+
+
+def draw_bias_against_seconds(results: StudyResults) -> Drawing:
+    """Error of the band against seconds of sampling for an effective draw."""
+    offers = offers_of(of_usual_size(results.ran()), "seconds_per_draw")
+    return _draw_bias(offers, "seconds of sampling", _cheapest(offers, "seconds"))
+
+
+def draw_bias_cost(results: StudyResults) -> Drawing:
+    """The same with w = N; of a task at several N the smallest and the largest."""
+    ran = results.ran(weight="data")
+    sizes: dict[str, set[int]] = {}
+    for one in ran:
+        sizes.setdefault(one["task"], set()).add(one["num_points"])
+    ends = [one for one in ran if one["num_points"] in (min(sizes[one["task"]]), max(sizes[one["task"]]))]
+    offers = offers_of(ends, "seconds_per_draw")
+    right = [[one for one in part if one.is_right] for part in offers.values()]
+    fastest = Counter(min(part, key=lambda one: one.price).setting["method"] for part in right if part)
+    title = ""
+    if fastest:
+        ((method, won),) = fastest.most_common(1)
+        title = (
+            f"{method_name(method)} has the fastest right draws on {won} of {fastest.total()} posteriors of all data"
+        )
+    return _draw_bias(offers, "seconds of sampling", title)
+
+
+def draw_frontier(results: StudyResults) -> Drawing:
+    """The same for the study of all methods, whatever the size of a task."""
+    offers = offers_of(results.ran(), "evaluations_per_draw")
+    cheapest = []
+    for part in offers.values():
+        # Draws that cost nothing are of no chain.
+        chains = [one for one in part if one.price]
+        right = [one for one in chains if one.is_right]
+        # Where mini-batches alone are right there is nothing to be cheaper than.
+        if any(not _is_minibatch(one) for one in right) and any(map(_is_minibatch, chains)):
+            cheapest.append(min(right, key=lambda one: one.price))
+    title = (
+        f"The cheapest right chain reads mini-batches on {sum(map(_is_minibatch, cheapest))} of {len(cheapest)} targets"
+    )
+    return _draw_bias(offers, "evaluations of single points", title if cheapest else "")
+
+
+def _is_minibatch(offer: Offer) -> bool:
+    return facts_of(offer.setting["method"]).is_minibatch
+
+
+def _cheapest(offers: Contests, unit: str) -> str:
+    """The method that is the cheapest within the bound on most targets with w < N, among several methods."""
+    cheapest: Counter[str] = Counter()
+    entered: Counter[str] = Counter()
+    for part in offers.values():
+        right = [one for one in part if one.is_right and one.target != "w = N"]
+        if len({one.setting["method"] for one in right}) > 1:
+            cheapest[min(right, key=lambda one: one.price).setting["method"]] += 1
+            entered.update({one.setting["method"] for one in part})
+    if not cheapest:
+        return ""
+    ((method, won),) = cheapest.most_common(1)
+    of_all = "all" if won == entered[method] else f"{won} of the"
+    where = f"{of_all} {entered[method]} targets that it ran on" if entered[method] > 1 else "one target"
+    return f"At w < N, {method_name(method)} needs the fewest {unit} for a right answer, on {where}"
+
+
+def _draw_bias(offers: Contests, unit: str, title: str) -> Drawing:
+    """A panel for each target, all on the same axes; only methods of the frontier have their colours."""
+    shown = [offer for part in offers.values() for offer in part]
+    if not shown:
+        raise NothingToShow("no run that ended well has both an effective sample size and a distance from a reference")
+    prices = [one.price for one in shown if one.price]
+    # Draws that cost nothing, for which a logarithmic axis has no place, are on its left edge.
+    x = Axis(f"{unit} for an effective draw", "log", min(prices, default=1) / 2, max(prices, default=1) * 2)
+    errors = [MARGIN, *(one.high for one in shown)]
+    y = Axis("error at most (RMS or own sd)", "log", min(errors) / 2, 1.5 * max(errors))
+    panels = []
+    for (variant, target), part in offers.items():
+        panel = Panel(f"{task_name(variant)}, {target}", x, y)
+        best = frontier(part)
+        panel.add(Guide("y", MARGIN))
+        panel.add(Line([max(one.price, x.low or 0) for one in best], [one.high for one in best], SOFT, is_stepped=True))
+        if best and best[-1].is_right:
+            ring = Look(SOFT)
+            panel.add(Point(max(best[-1].price, x.low or 0), best[-1].high, ring, is_hollow=True, size=RING))
+        for one in sorted(part, key=lambda one: one in best):
+            panel.add(_offered(one, x.low or 0, one in best, unit))
+        for one in best:
+            panel.add(Words(method_name(one.setting["method"]), max(one.price, x.low or 0), one.high))
+        panels.append(panel)
+    used = [one.setting for one in shown]
+    keys = [Key("on the frontier: no cheaper one is nearer", Look(INK), ""), Key("others", Look(SOFT))]
+    return Drawing(
+        panels,
+        "A mark is the upper end of the error's 95 % interval (mean or width, the larger); a line leads to its lower "
+        f"end, an arrow says it may be 0. Ringed: the cheapest surely below {MARGIN} sd (dotted).",
+        runs_of(used),
+        title,
+        (_counted(shown), *(_by_price(*key, part) for key, part in offers.items()), *unconverged_lines(used)),
+        [*keys, *hollow_keys(used)],
+    )
+
+
+def _offered(offer: Offer, edge: float, is_best: bool, unit: str) -> Point:
+    setting = offer.setting
+    look = look_of(setting["method"])
+    error = f"{format_number(offer.low)} to " if offer.is_resolved else "at most "
+    text = (
+        f"{format_name(setting)} on {task_name(setting)}, {offer.target}; error of the band, in RMS or own sd: {error}"
+        f"{format_number(offer.high)}; {format_number(offer.price)} {unit} for an effective draw; {len(setting.ok)} "
+        f"seed{'s' * (len(setting.ok) > 1)}{'' if setting.is_converged else ', not converged'}"
+    )
+    return Point(
+        max(offer.price, edge),
+        offer.high,
+        look if is_best else Look(SOFT, look.corners),
+        not setting.is_converged,
+        y_ends=(offer.low, offer.high) if offer.is_resolved else None,
+        has_arrow=not offer.is_resolved,
+        size=8 if is_best else 5,
+        mark=Mark(text, setting.runs[0]),
+    )
+
+
+def _counted(offers: Sequence[Offer]) -> str:
+    right, others = [one for one in offers if one.is_right], [one for one in offers if not one.is_right]
+    small, large = (sum(one.is_resolved for one in part) for part in (right, others))
+    return (
+        f"Of {len(offers)} settings, {len(right)} are surely within {MARGIN} sd ({small} with a small error that is "
+        f"more than chance); of the others, the error of {large} is more than chance, and {len(others) - large} would "
+        "need longer chains or more seeds."
+    )
+
+
+def _by_price(variant: str, target: str, offers: Sequence[Offer]) -> str:
+    """Each method once, by its cheapest setting within the bound."""
+    prices: dict[str, float] = {}
+    for one in sorted((one for one in offers if one.is_right), key=lambda one: one.price):
+        prices.setdefault(one.setting["method"], one.price)
+    texts = "; ".join(f"{method_name(method)} {format_number(price)}" for method, price in prices.items())
+    return f"{task_name(variant)}, {target}, within {MARGIN} sd by price: {texts or 'none'}."
+
+
+# The best chain on mini-batches, and the best on all data
+
+
+def draw_best(results: StudyResults) -> Drawing:
+    """Effective draws per evaluation, by target: the best mini-batch chain and the best full-data chain."""
+    pairs = best_pairs(results)
+    if not pairs:
+        raise NothingToShow("on no target both a mini-batch chain and a full-data chain are within the bias bound")
+    ratios = [ours.ratio(theirs, CRITERION) for ours, theirs in pairs]
+    targets = [target_text(*target_of(ours)) for ours, _ in pairs]
+    rows = [f"{target}: × {estimate_parts(ratio)[0]}" for target, ratio in zip(targets, ratios, strict=True)]
+    draws = [one.mean(CRITERION) for pair in pairs for one in pair]
+    x = Axis("effective draws per million evaluations", "log", min(draws) / 20, max(draws) * 20)
+    panel = Panel(x=x, rows=rows, height=40)
+    for row, pair in enumerate(pairs):
+        panel.add(Line([one.mean(CRITERION) for one in pair], [row, row], SOFT))
+        for one in pair:
+            mark = Mark(f"{format_name(one)}: {format_value(one, CRITERION)}", one.runs[0])
+            panel.add(Point(one.mean(CRITERION), row, look_of(one["method"]), size=9, mark=mark))
+            panel.add(Words(method_name(one["method"]), one.mean(CRITERION), row))
+    means = [ratio.mean or 0.0 for ratio in ratios]
+    times = " to ".join(dict.fromkeys(format_rounded(end(means)) for end in (min, max)))
+    lost = lost_targets(results)
+    return Drawing(
+        [panel],
+        "On each line the best mini-batch chain and the best full-data chain, of those with a small bias. An "
+        "evaluation is of one data point."
+        + (f" Not shown: {', '.join(lost)}, where no mini-batch chain qualifies." if lost else ""),
+        runs_of(one for pair in pairs for one in pair),
+        f"Per evaluation, mini-batches give {times} times the effective draws of full data" if min(means) > 1 else "",
+        tuple(
+            f"{target}: {format_name(ours, 'preconditioner')} {format_value(ours, CRITERION)}, "
+            f"{format_name(theirs, 'preconditioner')} {format_value(theirs, CRITERION)}, "
+            f"ratio {format_estimate(ratio)}."
+            for target, (ours, theirs), ratio in zip(targets, pairs, ratios, strict=True)
+        ),
+    )
+
+
+# Prices as N grows
+
+
+def draw_cost_of_a_draw(results: StudyResults) -> Drawing:
+    """Evaluations, and seconds, for an effective draw against N; a line for each method."""
+    of_method: dict[str, list[list[SettingRuns]]] = {}
+    for family in by_size([one for one in one_backend(results.ran(weight="data")) if one.has("seconds_per_draw")]):
+        of_method.setdefault(family[0]["method"], []).append(family)
+    # Of each method the line with the most N.
+    families = [max(of_method[method], key=len) for method in in_order(of_method)]
+    if not families:
+        raise NothingToShow("no method has an effective sample size at two numbers of training points")
+    panels, keys = [], []
+    for column, unit in (
+        ("evaluations_per_draw", "evaluations of points"),
+        ("seconds_per_draw", "seconds of sampling"),
+    ):
+        panel = Panel("", Axis(LABELS["num_points"], "log"), Axis(f"{unit} for an effective draw", "log"), 230)
+        for family in families:
+            draw_series(panel, family, _num_points, column, *_look(family[0]))
+        panels.append(panel)
+    for family in families:
+        look, dash = _look(family[0])
+        keys.append(Key(method_name(family[0]["method"]), look, dash))
+    used = [one for family in families for one in family]
+    smallest, largest = (end(one["num_points"] for one in used) for end in (min, max))
+    growths = [
+        family[-1].mean("evaluations_per_draw") / family[0].mean("evaluations_per_draw")
+        for family in families
+        if family[0]["method"] in CONTROLLED
+    ]
+    times = "A thousand times the data" if largest == 1000 * smallest else f"From N = {smallest:,} to {largest:,}"
+    title = f"Cost of an effective draw from N = {smallest:,} to {largest:,}"
+    if growths:
+        title = (
+            f"{times}: with control variates an effective draw takes at most {max(growths):.2g} times the evaluations"
+        )
+    return Drawing(
+        panels,
+        "The price of an effective draw at w = N, without warm-up; means over seeds, 95 % intervals. Broken lines: "
+        f"full-data methods. {_largest_gap(used)}",
+        runs_of(used),
+        title,
+        keys=[*keys, *hollow_keys(used)],
+    )
+
+
+def _num_points(setting: SettingRuns) -> float:
+    return float(setting["num_points"])
+
+
+def _look(setting: SettingRuns) -> tuple[Look, str]:
+    """Broken lines are of full-data methods."""
+    return look_of(setting["method"]), "" if facts_of(setting["method"]).is_minibatch else DASHES[1]
+
+
+def _largest_gap(settings: Iterable[SettingRuns]) -> str:
+    """The cheapest full-data sampler over the cheapest mini-batch chain, at the largest N where both ran."""
+    seconds: dict[bool, dict[int, float]] = {True: {}, False: {}}
+    for one in settings:
+        # Draws that read no data, such as those of Laplace, are of no chain.
+        if one.mean("evaluations_per_draw") > 0:
+            sizes, size = seconds[facts_of(one["method"]).is_minibatch], int(one["num_points"])
+            sizes[size] = min(sizes.get(size, math.inf), one.mean("seconds_per_draw"))
+    common = max(seconds[True].keys() & seconds[False].keys(), default=None)
+    if common is None:
+        return ""
+    ratio = format_rounded(seconds[False][common] / seconds[True][common])
+    sampler = f"At N = {common:,} the cheapest full-data sampler"
+    return f"{sampler} takes {ratio} times as long as the cheapest mini-batch chain."
 
 
 def draw_step_cost(results: StudyResults) -> Drawing:
     """The time of a step against the number of training points, a line for each method and backend."""
+    # The same task and setting, whatever N; points drawn afresh are another task's.
+    key = ("task", "stochastic", "prior", "prior_scale", "fresh_points", "label", "backend")
     families: dict[tuple[str, ...], list[SettingRuns]] = {}
     for setting in results.ran():
-        # The same task and setting, whatever N; points drawn afresh are another task's.
-        key = ("task", "stochastic", "prior", "prior_scale", "fresh_points", "label", "backend")
         families.setdefault(tuple(str(setting[name]) for name in key), []).append(setting)
-    grown = [sorted(one, key=lambda setting: int(setting["num_points"])) for one in families.values() if len(one) > 1]
+    grown = [sorted(family, key=_num_points) for family in families.values() if len(family) > 1]
     if not grown:
         raise NothingToShow("no setting was run at two numbers of training points; the study 'scaling' does that")
-    # What a step reads does not depend on the weight of its target: one line per method and backend will do.
+    # A step reads as much whatever the weight of its target: one line for each method and backend, the longest.
     shown: dict[tuple[str, str], list[SettingRuns]] = {}
     for family in sorted(grown, key=len, reverse=True):
         shown.setdefault((family[0]["method"], family[0]["backend"]), family)
-    figure, (axes,) = panels(1, height=4.4, share=1.0)
     backends = list(dict.fromkeys(family[0]["backend"] for family in grown))
-    handles, numbers = [], []
-    growths: dict[str, str] = {}
-    for family in grown:
-        stroke = LINE_STYLES[backends.index(family[0]["backend"])]
-        colour, marker = look_of(family[0]["method"])
-        times = [setting.estimate("step_microseconds") for setting in family]
-        sizes = [int(setting["num_points"]) for setting in family]
-        name = format_name(family[0], "step_size", "preconditioner")
-        first, last = times[0].mean or math.nan, times[-1].mean or math.nan
-        numbers.append(
-            f"{name} on {family[0]['backend']}: {format_number(first)} to {format_number(last)} µs "
-            f"(× {format_number(last / first)})"
-        )
-        if family not in shown.values():
-            continue
-        axes.plot(sizes, [time.mean or math.nan for time in times], color=colour, marker=marker, linestyle=stroke)
-        for size, time in zip(sizes, times, strict=True):
-            if time.low is not None and time.high is not None:
-                axes.plot([size, size], [time.low, time.high], color=colour, linewidth=1.2, alpha=0.6)
-        handles.append(handle(f"{name}, {family[0]['backend']}", colour, marker, stroke))
-        growths.setdefault(family[0]["method"], format_number(last / first, 2))
+    panel = Panel(x=Axis(LABELS["num_points"], "log"), y=Axis("µs for a step of one chain", "log"), height=260)
+    keys, growths = [], dict[str, float]()
+    for (method, backend), family in shown.items():
+        look, dash = look_of(method), DASHES[backends.index(backend) % len(DASHES)]
+        panel.add(Line([_num_points(one) for one in family], [_time(one) for one in family], look.colour, dash))
+        for one in family:
+            panel.add(*point(_num_points(one), one.estimate("step_microseconds"), look))
+        keys.append(Key(f"{format_name(family[0], 'step_size', 'preconditioner')}, {backend}", look, dash))
+        growths.setdefault(method, _time(family[-1]) / _time(family[0]))
     used = [setting for family in grown for setting in family]
-    _draw_slope(axes, used)
-    smallest, largest = (int(find(setting["num_points"] for setting in used)) for find in (min, max))
-    axes.set(xscale="log", yscale="log", xlabel=LABELS["num_points"], ylabel="µs for a step of one chain")
-    legend(figure, handles, is_below=True, most=2)
-    caption = (
-        f"Time of a step from N = {smallest:,} to {largest:,}, without warm-up and compilation; means over seeds with "
-        "95 % intervals. Dotted, a time that grows as N. These chains are short and need not have converged."
-    )
-    # One that reads mini-batches, and one that reads everything.
+    smallest, largest = (end(map(_num_points, used)) for end in (min, max))
+    costliest = max(used, key=_time)
+    slope = [_time(costliest) * size / _num_points(costliest) for size in (smallest, _num_points(costliest))]
+    panel.add(Line([smallest, _num_points(costliest)], slope, INK, DASHES[2]))
+    panel.keys = keys
+    # One method that reads mini-batches, and one that reads everything.
     named = {facts_of(method).is_minibatch: method for method in reversed(growths)}.values()
-    title = f"On {largest / smallest:,.0f} times the data a step takes, in elapsed time, " + listed(
-        [f"{growths[method]} times as long ({method_name(method)})" for method in named]
+    takes = [f"{format_number(growths[method], 2)} times as long ({method_name(method)})" for method in named]
+    return Drawing(
+        [panel],
+        f"Time of a step from N = {smallest:,.0f} to {largest:,.0f}, without warm-up and compilation; means over seeds "
+        "with 95 % intervals. Dotted, a time that grows as N. These chains are short and need not have converged.",
+        runs_of(used),
+        f"On {largest / smallest:,.0f} times the data a step takes, in elapsed time, {listed(takes)}",
+        tuple(
+            f"{format_name(family[0], 'step_size', 'preconditioner')} on {family[0]['backend']}: "
+            f"{format_number(_time(family[0]))} to {format_number(_time(family[-1]))} µs "
+            f"(× {format_number(_time(family[-1]) / _time(family[0]))})"
+            for family in grown
+        ),
     )
-    return Drawing(figure, caption, runs_of(used), title, tuple(numbers))
 
 
-def _draw_slope(axes: Axes, settings: Sequence[SettingRuns]) -> None:
-    """A line of slope 1 through the costliest step."""
-    costliest = max(settings, key=lambda setting: setting.mean("step_microseconds"))
-    time, size = costliest.mean("step_microseconds"), int(costliest["num_points"])
-    smallest = min(int(setting["num_points"]) for setting in settings)
-    axes.plot([smallest, size], [time * smallest / size, time], color="black", linestyle=":", linewidth=1.2)
+def _time(setting: SettingRuns) -> float:
+    return setting.mean("step_microseconds")

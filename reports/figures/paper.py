@@ -1,34 +1,29 @@
-"""Figures 1, 2 and 4 of the paper, on our runs: bands of f. Its "BNN" is the posterior of all data."""
+"""The paper's figures 1 to 4, on our runs: bands of f, and reliability. Its "BNN" is the posterior of all data."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.patches import Patch
 
+from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
-from records.display import format_given, format_name, format_number, format_settings, format_value, method_name
+from metrics.calibration import NUM_BINS
+from metrics.seeds import mean_over_seeds
+from records.display import format_name, format_number, format_settings, format_value, method_name
 from records.methods import facts_of
 from records.reference import Reference
-from records.setting_runs import SettingRuns, full_data, nearest
+from records.setting_runs import POSTERIOR, SettingRuns, full_data, nearest
 from records.study import StudyResults
-from reports.figures.captions import SAME_WIDTH, over_seeds, runs_of, unconverged_names
-from reports.figures.marks import SMALL, blank, handle, legend, say
-from reports.style import TEXT_CONTRAST, is_narrow, on_white
-from reports.types import Drawing, NothingToShow
+from reports.drawing import INK, SOFT, Axis, Band, Dots, Drawing, Guide, Key, Line, Look, Panel, Words, thinned
+from reports.figures.series import SAME_WIDTH, listed, runs_of
+from reports.reliability import add_curve, reliability_panel
+from reports.types import NothingToShow
 
-#: Points that a curve over the inputs is drawn through: smooth, and a small file.
-CURVE_POINTS = 120
+#: Points that a curve over the inputs is drawn through, and data that are shown: enough to see, and a small file.
+CURVE_POINTS, DATA_POINTS = 120, 400
 #: Exact standard deviations that the strips of figures 2 and 4 show; a chain that has gone astray leaves them.
 STRIP = 5
-#: How dark a band of so many sd is once the wider ones lie below it.
-SHADES = {1: 0.53, 2: 0.39, 3: 0.22}
 BAND_NOTE = "Observation noise is not in a band."
-#: How strongly a band is filled: what lies on top more than what it lies on.
-BAND_ALPHA = {"naive": 0.35, "pbnn": 0.45}
 
 
 # Bands over the inputs
@@ -58,7 +53,7 @@ def bands_of(results: StudyResults, setting: SettingRuns, seed: int) -> Bands:
     row = next(row for row in setting.ok if row["seed"] == seed)
     problem = results.problem(row)
     order = np.argsort(problem.test_inputs[:, 0])
-    order = order[np.unique(np.linspace(0, len(order) - 1, CURVE_POINTS).astype(int))]
+    order = order[list(thinned(order, CURVE_POINTS))]
     curves = results.curves(row["run"])
     ours = problem.test_inputs[order, 0], curves["predictive_mean"][order], curves["predictive_sd"][order]
     exact = results.reference(row)
@@ -67,11 +62,30 @@ def bands_of(results: StudyResults, setting: SettingRuns, seed: int) -> Bands:
     return Bands(problem, *ours, exact.predictive_mean[order, 0], exact.predictive_sd[order, 0])
 
 
-def _draw_data(axes: Axes, problem: Problem, zorder: float = 1) -> None:
-    is_dense = problem.num_points > 500
-    # Thousands of points are a picture, not a drawing, in an .svg file.
-    style: dict[str, Any] = {"markersize": 2, "alpha": 0.35} if is_dense else {"markersize": 5, "alpha": 0.7}
-    axes.plot(problem.inputs[:, 0], problem.targets, ".", color="#888888", zorder=zorder, rasterized=True, **style)
+def _data(problem: Problem) -> Dots:
+    places = list(thinned(problem.targets, DATA_POINTS))
+    is_dense = problem.num_points > DATA_POINTS
+    size, opacity = (2.0, 0.5) if is_dense else (3.5, 0.8)
+    return Dots(problem.inputs[places, 0], problem.targets[places], SOFT, size=size, opacity=opacity)
+
+
+def _unconverged(settings: Sequence[SettingRuns]) -> tuple[str, ...]:
+    """Which of the settings have runs that have not converged."""
+    return tuple(
+        f"{format_name(one)}: {len(one.ok) - len(one.converged)} of {len(one.ok)} runs have not converged."
+        for one in settings
+        if not one.is_converged
+    )
+
+
+def _width_line(name: str, setting: SettingRuns) -> str:
+    seeds = f"{len(setting.evidence)} seed{'s' * (len(setting.evidence) > 1)}"
+    offset = f", mean off by {format_value(setting, 'mean_error')} of it" if setting.has("mean_error") else ""
+    return f"{name}: sd {format_value(setting, 'sd_ratio')} times the exact one{offset} ({seeds})"
+
+
+EXACT_KEY = Key("exact", Look(INK), "5 3", has_mark=False)
+DATA_KEY = Key("data", Look(SOFT))
 
 
 # Figure 1
@@ -81,99 +95,81 @@ def draw_linear(results: StudyResults) -> Drawing:
     """Naive subsampling, the penalty and the exact posterior of a linear regression."""
     settings = [setting for setting in results.ran(variant="linear") if setting["weight"] == "data"]
     naive = nearest((setting for setting in settings if setting["method"] == "naive"), batch_size=2)
-    penalties = [setting for setting in settings if setting["method"] == "pbnn"]
-    columns: list[tuple[str, SettingRuns | None]] = [
-        ("variance known", nearest((one for one in penalties if one["variance"] == "oracle"), batch_size=2)),
-        (
-            "variance estimated",
-            nearest((one for one in penalties if one["variance"] != "oracle"), batch_size=2, num_batches=5),
-        ),
-    ]
-    columns = [column for column in columns if column[1] is not None] or [("no penalty was run", None)]
-    used = [setting for setting in (naive, *(penalty for _, penalty in columns)) if setting is not None]
+    known = [one for one in settings if one["method"] == "pbnn" and one["variance"] == "oracle"]
+    estimated = [one for one in settings if one["method"] == "pbnn" and one["variance"] != "oracle"]
+    found: dict[str, SettingRuns | None] = {
+        "variance known": nearest(known, batch_size=2),
+        "variance estimated": nearest(estimated, batch_size=2, num_batches=5),
+    }
+    columns = {title: one for title, one in found.items() if one}
+    used = [one for one in (naive, *columns.values()) if one]
     if not used:
         raise NothingToShow("no run of naive or pbnn with weight = data on the task 'linear' ended well")
     seed = common_seed(used)
-    stacked = len(columns) if is_narrow() else 1
-    figure = blank(5.6 * stacked, 1.0 if len(columns) > 1 else 0.65)
-    grid = figure.subplots(2 * stacked, len(columns) // stacked, sharex=True, squeeze=False)
-    pairs = list(zip(grid[0::2].flatten(), grid[1::2].flatten(), strict=True))
-    for (data, residuals), (title, penalty) in zip(pairs, columns, strict=True):
-        for axes, first in zip((data, residuals), pairs[0], strict=True):
-            if axes is not first:
-                axes.sharey(first)
+    panels = []
+    for title in columns or ["no penalty was run"]:
+        penalty = columns.get(title)
         # Bands of different data would not belong in one picture.
-        shown = [one for one in (naive, penalty) if one is not None and seed in one.seeds]
-        _draw_linear_bands(data, residuals, [(one, bands_of(results, one, seed)) for one in shown])
-        data.set_title(
-            f"{title}: {format_settings(penalty, 'weight', 'variance', 'preconditioner')}" if penalty else title
+        shown = [(one, bands_of(results, one, seed)) for one in (naive, penalty) if one and seed in one.seeds]
+        settings_text = f": {format_settings(penalty, 'weight', 'variance', 'preconditioner')}" if penalty else ""
+        panels += [_linear(shown, title + settings_text), _residuals(shown, f"{title}, without the exact mean")]
+    # Pictures of the same thing have the same scale.
+    low, high = (end(panel.y.ends(_ys(panel))[place] for panel in panels[1::2]) for place, end in ((0, min), (1, max)))
+    for panel in panels[1::2]:
+        panel.y = Axis(panel.y.label, low=low, high=high + 0.2 * (high - low))
+    title = ""
+    if naive is not None and naive.mean("sd_ratio") > 1 + SAME_WIDTH and len(used) > 1:
+        left = [f"{format_number(one.mean('sd_ratio'))} ({title})" for title, one in columns.items() if one]
+        title = (
+            f"Figure 1: without the penalty the band is {format_number(naive.mean('sd_ratio'), 2)} times as wide as it "
+            f"should be, with it {listed(left)}"
         )
-    for axes in grid[-1]:
-        axes.set_xlabel("x")
-    for data, residuals in zip(grid[0::2, 0], grid[1::2, 0], strict=True):
-        data.set_ylabel("f(x), and the data")
-        residuals.set_ylabel("f(x) − exact mean")
-    entries: list[Artist] = [handle("data", "#888888", ".", "")]
-    entries += [
-        Patch(facecolor=facts_of(name).colour, alpha=BAND_ALPHA[name], label=f"{method_name(name)}, mean ± sd")
-        for name in dict.fromkeys(one["method"] for one in used)
-    ]
-    entries.append(handle("exact", "black", "", "--"))
-    legend(figure, entries)
-    numbers = (
-        *(
-            f"{format_name(one, 'weight', 'preconditioner')}: sd {format_value(one, 'sd_ratio')} times the exact one, "
-            f"mean off by {format_value(one, 'mean_error')} of it ({over_seeds([one])})"
-            for one in used
-        ),
-        *unconverged_names(used),
+    methods = dict.fromkeys(one["method"] for one in used)
+    bands = [Key(f"{method_name(one)}, mean ± sd", Look(facts_of(one).colour), "", False, band=0.4) for one in methods]
+    return Drawing(
+        panels,
+        f"Mean ± 1 sd of f on the data of seed {seed}, and the same without the exact mean. "
+        f"Every chain targets the posterior of all data (w = N). {BAND_NOTE}",
+        runs_of(used),
+        title,
+        (*(_width_line(format_name(one, "weight", "preconditioner"), one) for one in used), *_unconverged(used)),
+        [DATA_KEY, *bands, EXACT_KEY],
     )
-    caption = (
-        f"Mean ± 1 sd of f on the data of seed {seed}, and below it the same without the exact mean. "
-        f"Every chain targets the posterior of all data (w = N). {BAND_NOTE}"
-    )
-    return Drawing(figure, caption, runs_of(used), _linear_message(naive, columns), numbers)
 
 
-def _linear_message(naive: SettingRuns | None, penalties: Sequence[tuple[str, SettingRuns | None]]) -> str:
-    """How much too wide the band is without the penalty, and what is left of that with it: in every panel."""
-    found = [(title, one) for title, one in penalties if one is not None]
-    if naive is None or not found or naive.mean("sd_ratio") <= 1 + SAME_WIDTH:
-        return ""
-    without = format_number(naive.mean("sd_ratio"), 2)
-    left = " and ".join(f"{format_number(one.mean('sd_ratio'))} ({title})" for title, one in found)
-    return f"Figure 1: without the penalty the band is {without} times as wide as it should be, with it {left}"
+def _ys(panel: Panel) -> list[float]:
+    return [float(value) for shape in panel.shapes for value in shape.extent()[1]]
 
 
-def _draw_linear_bands(data: Axes, residuals: Axes, shown: Sequence[tuple[SettingRuns, Bands]]) -> None:
-    # Above the bands, which would hide those of its points that lie in them.
-    _draw_data(data, shown[0][1].problem, zorder=3)
-    for place, (setting, bands) in enumerate(shown):
-        colour = facts_of(setting["method"]).colour
-        for axes, centre in ((data, 0.0), (residuals, bands.exact_mean)):
-            if centre is None:
-                continue
-            low, high = bands.mean - bands.sd - centre, bands.mean + bands.sd - centre
-            hatch = None if setting.is_converged else "////"
-            alpha = BAND_ALPHA[setting["method"]]
-            # On white, so that a band over another keeps its own colour.
-            axes.fill_between(bands.inputs, low, high, color="white", linewidth=0)
-            axes.fill_between(bands.inputs, low, high, color=colour, alpha=alpha, linewidth=0, hatch=hatch)
-            axes.plot(bands.inputs, bands.mean - centre, color=colour, linewidth=1.2)
+def _linear(shown: Sequence[tuple[SettingRuns, Bands]], title: str) -> Panel:
+    panel = Panel(title, Axis("x"), Axis("f(x), and the data"))
+    for setting, bands in shown:
+        _add_band(panel, setting, bands, 0.0)
+    panel.add(_data(shown[0][1].problem))
+    return panel
+
+
+def _residuals(shown: Sequence[tuple[SettingRuns, Bands]], title: str) -> Panel:
+    panel = Panel(title, Axis("x"), Axis("f(x) − exact mean"))
+    for setting, bands in shown:
+        if bands.exact_mean is not None:
+            _add_band(panel, setting, bands, bands.exact_mean)
         text = f"{method_name(setting['method'])}: sd {format_number(setting.mean('sd_ratio'))} × exact"
-        letters = on_white(colour, TEXT_CONTRAST)
-        residuals.text(0.5, (0.9, 0.03)[place], text, transform=residuals.transAxes, ha="center", color=letters)
-    bands = shown[0][1]
+        panel.add(Words(text, colour=facts_of(setting["method"]).colour))
+    return panel
+
+
+def _add_band(panel: Panel, setting: SettingRuns, bands: Bands, centre: np.ndarray | float) -> None:
+    """Mean and sd without ``centre``, and the exact ones dashed."""
+    colour = facts_of(setting["method"]).colour
+    panel.add(Band(bands.inputs, bands.mean - bands.sd - centre, bands.mean + bands.sd - centre, colour, 0.4))
+    panel.add(Line(bands.inputs, bands.mean - centre, colour, width=1.2))
     if bands.exact_mean is not None and bands.exact_sd is not None:
-        for axes, centre in ((data, 0.0), (residuals, bands.exact_mean)):
-            for number, label in ((-1, "_lower"), (1, "exact")):
-                edge = bands.exact_mean + number * bands.exact_sd - centre
-                axes.plot(bands.inputs, edge, color="black", linestyle="--", linewidth=1.2, label=label)
-    # Room for the two lines of text.
-    residuals.margins(y=0.18)
+        for sign in (-1, 1):
+            panel.add(Line(bands.inputs, bands.exact_mean + sign * bands.exact_sd - centre, dash="5 3", width=1.2))
 
 
-# Figures 2 and 4: four panels of bands, each over a strip with the sd
+# Figures 2 and 4: four targets, each over a strip with the sd
 
 #: Finds a panel's runs among those of the task ``regression``.
 Finder = Callable[[list[SettingRuns]], SettingRuns | None]
@@ -218,110 +214,177 @@ PANELS_4: dict[str, Finder] = {
 
 def draw_regression(results: StudyResults) -> Drawing:
     """Bands of the posterior, of PBNN at two batch sizes, and of a chain without penalty."""
-    return _draw_four(results, PANELS_2, _regression_message)
-
-
-def _regression_message(widths: dict[str, str]) -> str:
-    if not {"(c)", "(d)"} <= widths.keys():
-        return ""
-    without, penalised = widths["(c)"], widths["(d)"]
-    return (
-        f"Figure 2: without the penalty the band is {without} times as wide as its target's, with it {penalised} times"
+    return _draw_four(
+        results,
+        PANELS_2,
+        ("(c)", "(d)"),
+        "Figure 2: without the penalty the band is {} times as wide as its target's, with it {} times",
     )
 
 
 def draw_alternatives(results: StudyResults) -> Drawing:
     """Bands of SGLD at two steps, of the tempered posterior and of PBNN."""
-    return _draw_four(results, PANELS_4, _alternatives_message)
-
-
-def _alternatives_message(widths: dict[str, str]) -> str:
-    if len(widths) < 4:
-        return ""
-    return (
-        f"Figure 4: SGLD's band is {widths['(a)']} or {widths['(b)']} times as wide as its target's, "
-        f"depending on the step; PBNN's is {widths['(d)']} times"
+    return _draw_four(
+        results,
+        PANELS_4,
+        ("(a)", "(b)", "(d)"),
+        "Figure 4: SGLD's band is {} or {} times as wide as its target's, depending on the step; PBNN's is {} times",
     )
 
 
-def _draw_four(results: StudyResults, panels: dict[str, Finder], message: Callable[[dict[str, str]], str]) -> Drawing:
+def _draw_four(results: StudyResults, wanted: dict[str, Finder], named: Sequence[str], message: str) -> Drawing:
     settings = results.ran(variant="regression")
-    found = {title: find(settings) for title, find in panels.items()}
+    found = {title: find(settings) for title, find in wanted.items()}
     used = {title: setting for title, setting in found.items() if setting is not None}
     if not used:
-        raise NothingToShow(f"no run on the task 'regression' ended well that shows {', '.join(panels)}")
-    columns = 1 if is_narrow() else 2
-    figure = blank(14.0 / columns)
-    grid = figure.subplots(8 // columns, columns, sharex=True, squeeze=False, height_ratios=[3, 1.6] * (4 // columns))
-    curves, strips = grid[0::2].flatten(), grid[1::2].flatten()
+        raise NothingToShow(f"no run on the task 'regression' ended well that shows {', '.join(wanted)}")
     seed = common_seed(list(used.values()))
-    seeds = [seed if seed in one.seeds else common_seed([one]) for one in used.values()]
-    all_bands = [bands_of(results, *pair) for pair in zip(used.values(), seeds, strict=True)]
-    drawn = dict(zip(used, all_bands, strict=True))
-    for axes, strip, (title, setting) in zip(curves, strips, found.items(), strict=True):
-        axes.set_title(title if setting is None else f"{title[:3]} {format_name(setting)}", fontsize=9.5)
-        if setting is None:
-            say(axes, "no such run ended well in this study")
-            say(strip, "–")
+    seeds = {title: seed if seed in one.seeds else common_seed([one]) for title, one in used.items()}
+    drawn = {title: bands_of(results, one, seeds[title]) for title, one in used.items()}
+    # One scale for all panels, set by the data: a chain that has gone astray must not flatten the others.
+    targets = next(iter(drawn.values())).problem.targets
+    low, high = float(targets.min()), float(targets.max())
+    y = Axis("f(x)", low=low - 0.2 * (high - low), high=high + 0.3 * (high - low))
+    panels = []
+    for title in wanted:
+        if title not in used:
+            panels.append(Panel(f"{title}: no such run ended well in this study", Axis("x", low=0, high=1), y))
             continue
-        _draw_bands(axes, strip, setting, drawn[title])
-    _share_limits(curves, strips, all_bands)
-    for axes, strip in zip(grid[0::2, 0], grid[1::2, 0], strict=True):
-        axes.set_ylabel("f(x)")
-        strip.set_ylabel("(f − exact mean)\n/ exact sd", fontsize=9)
-    for strip in grid[-1]:
-        strip.set_xlabel("x")
-    grey = [Patch(facecolor="#555555", alpha=alpha, label=f"± {number} sd") for number, alpha in SHADES.items()]
-    entries = [handle("data", "#888888", ".", ""), *grey, handle("exact", "black", "", "--")]
-    legend(figure, entries, most=5)
-    numbers = (
-        *(
-            f"{title[:3]} {method_name(one['method'])}, w={format_given(one['target_weight'])}: sd "
-            f"{format_value(one, 'sd_ratio')} times the exact one ({over_seeds([one])})"
-            for title, one in used.items()
-        ),
-        *unconverged_names(used.values()),
-    )
-    caption = (
-        f"Mean and ± 1, 2, 3 sd of f, seed {_listed(seeds)}; dashed, the exact ± 3 sd of the panel's own target. "
-        f"Below, ± 1 sd in units of the exact one. {BAND_NOTE}"
-    )
+        panels += [_bands(title, used[title], drawn[title], y), _strip(title, used[title], drawn[title])]
+    greys = [Key(f"± {number} sd", Look(SOFT), None, False, band=0.22 * (4 - number)) for number in (1, 2, 3)]
     widths = {title[:3]: format_number(one.mean("sd_ratio"), 2) for title, one in used.items() if one.has("sd_ratio")}
-    return Drawing(figure, caption, runs_of(used.values()), message(widths), numbers)
+    return Drawing(
+        panels,
+        f"Mean and ± 1, 2, 3 sd of f, seed {', '.join(map(str, sorted(set(seeds.values()))))}; dashed, the exact ± 3 "
+        f"sd of the panel's own target. Strips: ± 1 sd in units of the exact one. {BAND_NOTE}",
+        runs_of(used.values()),
+        message.format(*(widths[name] for name in named)) if set(named) <= widths.keys() else "",
+        (
+            *(_width_line(f"{title[:3]} {format_name(one)}", one) for title, one in used.items()),
+            *_unconverged(list(used.values())),
+        ),
+        [DATA_KEY, *greys, EXACT_KEY],
+    )
 
 
-def _listed(seeds: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(set(seeds))))
-
-
-def _draw_bands(axes: Axes, strip: Axes, setting: SettingRuns, bands: Bands) -> None:
+def _bands(title: str, setting: SettingRuns, bands: Bands, y: Axis) -> Panel:
+    panel = Panel(f"{title[:3]} {format_name(setting)}", Axis("x"), y)
     colour = facts_of(setting["method"]).colour
-    _draw_data(axes, bands.problem)
+    panel.add(_data(bands.problem))
     for number in (3, 2, 1):
-        low, high = bands.mean - number * bands.sd, bands.mean + number * bands.sd
-        axes.fill_between(bands.inputs, low, high, color=colour, alpha=0.22, linewidth=0)
-    axes.plot(bands.inputs, bands.mean, color=colour, linewidth=1)
+        panel.add(Band(bands.inputs, bands.mean - number * bands.sd, bands.mean + number * bands.sd, colour, 0.22))
+    panel.add(Line(bands.inputs, bands.mean, colour, width=1.2))
     if bands.exact_mean is not None and bands.exact_sd is not None:
         for number in (-3, 3):
-            axes.plot(bands.inputs, bands.exact_mean + number * bands.exact_sd, "--", color="black", linewidth=0.9)
-        middle, half = (bands.mean - bands.exact_mean) / bands.exact_sd, bands.sd / bands.exact_sd
-        strip.fill_between(bands.inputs, middle - half, middle + half, color=colour, alpha=0.35, linewidth=0)
-        strip.plot(bands.inputs, middle, color=colour, linewidth=1)
-        for number in (-1, 1):
-            strip.axhline(number, linestyle="--", color="black", linewidth=0.9)
-    else:
-        say(strip, "no exact answer")
+            panel.add(Line(bands.inputs, bands.exact_mean + number * bands.exact_sd, dash="5 3", width=1.0))
+    return panel
+
+
+def _strip(title: str, setting: SettingRuns, bands: Bands) -> Panel:
+    """The band in units of the exact one: where it is right it fills the space between the dashed lines."""
     missing = len(setting.ok) - len(setting.converged)
     state = f", {missing} of {len(setting.ok)} seeds not converged" if missing else ""
-    text = f"sd {format_number(setting.mean('sd_ratio'))} × exact{state}"
-    axes.text(0.03, 0.9, text, transform=axes.transAxes, fontsize=SMALL)
+    label = "(f − exact mean) / exact sd"
+    text = f"{title[:3]} sd {format_number(setting.mean('sd_ratio'))} × exact{state}"
+    panel = Panel(text, Axis("x"), Axis(label, low=-STRIP, high=STRIP, ticks=(-4, -2, 0, 2, 4)), 110)
+    if bands.exact_mean is None or bands.exact_sd is None:
+        panel.add(Words("no exact answer"))
+        return panel
+    colour = facts_of(setting["method"]).colour
+    middle, half = (bands.mean - bands.exact_mean) / bands.exact_sd, bands.sd / bands.exact_sd
+    panel.add(Band(bands.inputs, middle - half, middle + half, colour, 0.35), Line(bands.inputs, middle, colour))
+    panel.add(*(Guide("y", number, "5 3", INK) for number in (-1, 1)))
+    return panel
 
 
-def _share_limits(curves: Iterable[Axes], strips: Iterable[Axes], all_bands: Sequence[Bands]) -> None:
-    """One scale for all panels, set by the data: a chain that has gone astray must not flatten the others."""
-    targets = all_bands[0].problem.targets
-    low, high = float(targets.min()), float(targets.max())
-    for axes in curves:
-        axes.set_ylim(low - 0.2 * (high - low), high + 0.3 * (high - low))
-    for strip in strips:
-        strip.set(ylim=(-STRIP, STRIP), yticks=[-4, -2, 0, 2, 4])
+# Figure 3
+
+#: Bins with fewer test points than this say too little for a mark.
+MIN_COUNT = 10
+
+
+def draw_reliability_diagrams(results: StudyResults) -> Drawing:
+    """Reliability of the posterior and of PBNN, on the regression and on images."""
+    pairs = {
+        "regression": _pair(results, "regression", batch_size=5, num_batches=5),
+        "mnist": _pair(results, "mnist", batch_size=100, num_batches=10),
+    }
+    is_substituted = not pairs["mnist"]
+    if is_substituted:
+        pairs["digits"] = _pair(results, "digits", batch_size=100, num_batches=10)
+    pairs = {task: pair for task, pair in pairs.items() if pair}
+    if not pairs:
+        raise NothingToShow("no run of full_mh, mala or pbnn on the tasks 'regression', 'mnist' or 'digits' ended well")
+    used = [setting for pair in pairs.values() for setting in pair]
+    gaps = {task: [one.mean("confidence_gap") for one in pair] for task, pair in pairs.items() if len(pair) == 2}
+    parts = [f"{_signed(full)} to {_signed(pbnn)} on {task}" for task, (full, pbnn) in gaps.items()]
+    return Drawing(
+        [_reliability(results, task, pair) for task, pair in pairs.items()],
+        "Below the diagonal is overconfident, above it underconfident. Means over seeds on the test points, with 95 % "
+        f"intervals; bins of fewer than {MIN_COUNT} points are left out."
+        + (" digits instead of mnist, where no run ended well." if is_substituted and "digits" in pairs else ""),
+        runs_of(used),
+        f"Figure 3: from full data to PBNN the confidence gap goes from {listed(parts)}" if parts else "",
+        (*(f"{task}: {_calibration(one)}" for task, pair in pairs.items() for one in pair), *_unconverged(used)),
+    )
+
+
+def _pair(results: StudyResults, task: str, **preferred: float) -> list[SettingRuns]:
+    """The posterior and PBNN with the target of its mini-batch, as far as they are there."""
+    settings = results.ran(variant=task)
+    pbnn = nearest((one for one in settings if one["method"] == "pbnn" and one["weight"] == "batch"), **preferred)
+    return [setting for setting in (full_data(settings), pbnn) if setting is not None]
+
+
+def _signed(gap: float) -> str:
+    text = f"{gap:+.3f}".replace("-", "−")
+    # A number that rounds to 0 has no sign.
+    return "0.000" if text.endswith("0.000") else text
+
+
+def _calibration(setting: SettingRuns) -> str:
+    accuracy = f", accuracy {format_value(setting, 'accuracy')}" if setting.has("accuracy") else ""
+    return (
+        f"{format_name(setting, 'preconditioner')} has an ECE of {format_value(setting, 'ece')} and a confidence gap "
+        f"of {format_value(setting, 'confidence_gap')}{accuracy}"
+    )
+
+
+def _reliability(results: StudyResults, task: str, pair: Sequence[SettingRuns]) -> Panel:
+    likelihood = results.problem(pair[0].evidence[0]).likelihood
+    panel = reliability_panel(likelihood, task)
+    keys = []
+    for setting in pair:
+        mean, low, high = mean_reliability([results.curves(row["run"]) for row in setting.evidence], likelihood)
+        # Whichever chain samples it, the posterior of all data has one colour.
+        look = Look(facts_of("full_mh" if setting["method"] in POSTERIOR else setting["method"]).colour)
+        panel.add(Band(mean["test_nominal"], low, high, look.colour, 0.2))
+        add_curve(panel, mean["test_nominal"], mean["test_observed"], look, not setting.converged)
+        state = "" if setting.converged else ", not converged"
+        keys.append(Key(f"{format_name(setting, 'step_size', 'preconditioner')}{state}", look, ""))
+    panel.keys = keys
+    return panel
+
+
+def mean_reliability(
+    curves: Sequence[Mapping[str, np.ndarray]], likelihood: str
+) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """The mean over seeds of test curves, bin by bin, and the ends of the 95 % interval of what was observed.
+
+    A bin is the mean over the seeds that have points in it; of a single seed the interval is the mean itself.
+    """
+    cells: dict[int, list[tuple[float, ...]]] = {}
+    for curve in curves:
+        parts = [curve[f"test_{part}"] for part in ("nominal", "observed", "counts")]
+        # Classes: bins without points are left out, so that a bin's place in the array differs between seeds.
+        has_classes = find_likelihood(likelihood).has_classes
+        bins = np.minimum(parts[0] * NUM_BINS, NUM_BINS - 1) if has_classes else np.arange(len(parts[0]))
+        for number, *cell in zip(bins.astype(int).tolist(), *(part.tolist() for part in parts), strict=True):
+            cells.setdefault(number, []).append(tuple(cell))
+    ordered = [np.array(cells[number]) for number in sorted(cells)]
+    ordered = [cell for cell in ordered if cell[:, 2].mean() >= MIN_COUNT] or ordered
+    means = np.array([cell.mean(axis=0) for cell in ordered]).T
+    observed = [mean_over_seeds(dict(enumerate(cell[:, 1].tolist()))) for cell in ordered]
+    low = np.array([value.mean if value.low is None else max(0.0, value.low) for value in observed], dtype=float)
+    high = np.array([value.mean if value.high is None else min(1.0, value.high) for value in observed], dtype=float)
+    return dict(zip(("test_nominal", "test_observed", "test_counts"), means, strict=True)), low, high

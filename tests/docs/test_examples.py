@@ -15,8 +15,7 @@ from records.study import StudyResults
 from reports.claim_file import KEYS, parse_claims
 from reports.judge import NOT_ASKED, REPRODUCED, verdict_of
 from reports.publish import PUBLISHED
-from reports.style import theme
-from tests.reports.pictures import flaws
+from tests.reports.legible import flaws
 from tests.reports.studies import row, study_of
 from workflows.score import main as score
 from workflows.study import load_study
@@ -101,10 +100,9 @@ def test_the_metric_of_a_page_is_the_closed_form_for_a_gaussian():
 
 
 def test_the_figure_of_a_page_is_legible(published):
-    with theme():
-        drawing = example("figure").FIGURE.draw(published)
-    assert flaws(drawing.figure) == []
-    assert len(drawing.figure.axes[0].get_yticks()) > 5
+    drawing = example("figure").FIGURE.draw(published)
+    assert flaws(drawing) == []
+    assert len(drawing.panels[0].rows) > 5
     assert drawing.runs
 
 

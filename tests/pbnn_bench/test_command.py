@@ -143,10 +143,10 @@ def test_compare_shows_what_differs_and_what_came_of_it(runs, capsys):
 
 
 def test_plot_draws_a_picture(runs, tmp_path, capsys):
-    path = tmp_path / "sub" / "reliability.png"
+    path = tmp_path / "sub" / "reliability.svg"
     assert printed(capsys, "plot", str(runs / "one"), "--out", str(path)) == f"{path}\n"
-    assert path.read_bytes().startswith(b"\x89PNG")
-    assert "end its name in .png" in refused(capsys, "plot", str(runs / "one"), "--out", str(tmp_path / "a.svg"))
+    assert path.read_text().startswith("<svg")
+    assert "end its name in .svg" in refused(capsys, "plot", str(runs / "one"), "--out", str(tmp_path / "a.png"))
 
 
 def test_a_folder_without_a_run_is_named(tmp_path, capsys):

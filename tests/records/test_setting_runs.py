@@ -8,9 +8,9 @@ from scipy import stats
 
 from records.display import format_value
 from records.setting_runs import full_data, sweeps
-from reports.figures.acceptance import draw_acceptance
+from reports.drawing import Point
+from reports.figures.noise import draw_acceptance
 from reports.leaderboard import leaderboards
-from reports.style import theme
 from reports.tables import comparison
 from tests.reports.studies import row, study_of
 from workflows.tracking.entries import entries_of
@@ -87,9 +87,8 @@ def test_a_number_has_one_interval_in_table_figure_caption_and_tracking(tmp_path
     parent = entries_of(study.rows, tmp_path)[0].metrics
     names = [f"with_interval/acceptance_rate_{end}" for end in ("low", "high")]
     assert [parent[name] for name in names] == pytest.approx([ends.low, ends.high], rel=1e-3)
-    with theme():
-        axes = draw_acceptance(study).figure.axes[0]
-    assert [ends.low, ends.high] in [list(line.get_ydata()) for line in axes.lines]
+    panel = draw_acceptance(study).panels[0]
+    assert (ends.low, ends.high) in [shape.y_ends for shape in panel.of(Point)]
     assert format_value(study.all_settings[0], "acceptance_rate") == "0.35 [0.21, 0.49]"
 
 

@@ -15,7 +15,8 @@ from metrics.seeds import Estimate
 from records.columns import COLUMNS
 from records.study import StudyResults
 from records.summary import table_of
-from reports.types import REPRODUCED, Claim, Drawing, Evidence, FigureSpec, Verdict
+from reports.drawing import Axis, Dots, Drawing, Look, Panel, Point
+from reports.types import REPRODUCED, Claim, Evidence, FigureSpec, Verdict
 from workflows.study import load_study
 from workflows.summary import rows_of
 
@@ -81,18 +82,13 @@ def study_of(rows: list[dict], folder: Path = Path("made_up"), description: str 
 def figure(
     name: str, runs: tuple[str, ...] = (), section: str = "Beyond", num_points: int = 3, claims=(), marks=(), **texts
 ) -> FigureSpec:
-    """A small drawing, of so many points, with ``marks`` that say what they are."""
-    marks = dict(marks)
+    """A small drawing, of so many points, with ``marks`` that say what they stand for."""
 
     def draw(study: StudyResults) -> Drawing:
-        import matplotlib.pyplot as plt
-        import numpy as np
-
-        drawn, axes = plt.subplots(figsize=(4, 3))
-        axes.scatter(*np.random.default_rng(0).normal(size=(2, num_points)))
-        for gid in marks:
-            axes.plot([0.5], [0.5], "o", gid=gid, markersize=20)
-        return Drawing(drawn, texts.get("caption", f"What to see in {name}."), runs, marks=marks)
+        panel = Panel(x=Axis("across"), y=Axis("up"))
+        panel.add(Dots(*np.random.default_rng(0).normal(size=(2, num_points)), "#0072b2"))
+        panel.add(*(Point(0.5, 0.5, Look("#d55e00"), size=20, mark=mark) for mark in marks))
+        return Drawing([panel], texts.get("caption", f"What to see in {name}."), runs)
 
     return FigureSpec(name, texts.get("title", f"Title of {name}"), section, draw, texts.get("paper"), claims)
 

@@ -5,9 +5,8 @@ import pytest
 from records.study import StudyResults
 from reports.claims.overconfidence import OVERCONFIDENCE, network_text
 from reports.contents import contents_of
-from reports.figures.cure import draw_cure
+from reports.figures.calibration import draw_cure
 from reports.judging import FRAGILE, judge_claims
-from reports.style import NARROW, WIDTH, theme
 from reports.types import IN_PART, INCONCLUSIVE, NOT_ASKED, NOT_REPRODUCED, PREMISE_NOT_MET, REPRODUCED, NotAsked
 from tests.reports.studies import row, study_of
 
@@ -179,11 +178,9 @@ def test_a_study_without_networks_on_mnist_is_not_asked():
         draw_cure(study_of([row("full_mh")]))
 
 
-@pytest.mark.parametrize("width", [WIDTH, NARROW])
-def test_the_figure_has_two_panels_for_each_training_and_says_which_premise_is_met(width):
-    with theme(width):
-        drawing = draw_cure(usual())
-        titles = [axes.get_title() for axes in drawing.figure.axes]
+def test_the_figure_has_two_panels_for_each_training_and_says_which_premise_is_met():
+    drawing = draw_cure(usual())
+    titles = [panel.title for panel in drawing.panels]
     assert titles == [
         "10,000 images, 60 epochs: overconfident",
         "10,000 images, 60 epochs",
@@ -194,8 +191,7 @@ def test_the_figure_has_two_panels_for_each_training_and_says_which_premise_is_m
     assert drawing.title.startswith("Networks trained to overfit are overconfident")
     assert any("chosen n=1,000" in line for line in drawing.numbers)
     assert any("chosen n=100." in line for line in drawing.numbers)
-    with theme():
-        assert draw_cure(usual(overfitted=network((-0.13, -0.02, 0.0), (0.3, 0.3, 0.3)))).title == ""
+    assert draw_cure(usual(overfitted=network((-0.13, -0.02, 0.0), (0.3, 0.3, 0.3)))).title == ""
 
 
 def test_networks_are_named_in_words():

@@ -17,7 +17,7 @@ from reports.figures import FIGURES
 from reports.judging import verdicts_of
 from reports.ledger import publications
 from reports.publish import DOCUMENTED, MAX_BYTES, PUBLISHED, first_figure, main, publish
-from reports.types import MAX_SVG_BYTES, Contents
+from reports.types import Contents
 
 
 @pytest.fixture
@@ -32,9 +32,7 @@ def results(tmp_path) -> Path:
     (results / "tables" / "winners.csv").write_text("a\n1\n")
     (results / "tables" / ".snakemake_timestamp").touch()
     for name in ("b", "c"):
-        (results / "figures" / f"{name}.png").write_bytes(b"picture")
-        (results / "figures" / f"{name}-phone.svg").write_bytes(b"narrow picture")
-    (results / "figures" / "b-dark.png").write_bytes(b"dark picture")
+        (results / "figures" / f"{name}.svg").write_bytes(b"picture")
     write_summary(results)
     return results
 
@@ -60,13 +58,13 @@ def write_summary(results: Path, **changed: str) -> None:
 def test_page_tables_verdicts_and_the_first_figure_are_kept_in_place_of_the_old_ones(results, tmp_path, capsys):
     out = tmp_path / "published"
     (out / "small" / "figures").mkdir(parents=True)
-    (out / "small" / "figures" / "old.png").write_bytes(b"old")
-    (out / "small" / "screenshot.png").write_bytes(b"of something else")
+    (out / "small" / "figures" / "old.svg").write_bytes(b"old")
+    (out / "small" / "screenshot.svg").write_bytes(b"of something else")
     assert main(["--study", "small", "--results", str(results.parent), "--out", str(out)]) == 0
     kept = {str(path.relative_to(out / "small")) for path in (out / "small").rglob("*") if path.is_file()}
-    ours = {"figures/b.png", "figures/b-phone.svg", "figures/b-dark.png", "tables/winners.csv"}
+    ours = {"figures/b.svg", "tables/winners.csv"}
     ours |= {"report.html", "claims.json", "figures.json", "summary.csv"}
-    assert kept == ours | {"screenshot.png"}, "what others put there stays"
+    assert kept == ours | {"screenshot.svg"}, "what others put there stays"
     num_bytes = sum((out / "small" / name).stat().st_size for name in ours)
     assert f"{num_bytes:,} bytes are now in" in capsys.readouterr().out
 
@@ -76,13 +74,6 @@ def test_seeds_that_are_published_are_entered_in_the_ledger(results, tmp_path):
     publish(results, tmp_path / "published" / "small")
     (entry,) = publications("small", tmp_path / "published" / "ledger.json")
     assert (entry.commits, entry.seeds) == (["abc"], [3])
-
-
-def test_a_drawing_for_a_phone_is_left_out_where_it_is_large(results, tmp_path):
-    (results / "figures" / "b-phone.svg").write_bytes(b" " * (MAX_SVG_BYTES + 1))
-    (results / "figures" / "b-dark.png").unlink()
-    assert main(["--study", "small", "--results", str(results.parent), "--out", str(tmp_path / "published")]) == 0
-    assert [path.name for path in (tmp_path / "published" / "small" / "figures").iterdir()] == ["b.png"]
 
 
 def test_the_published_report_of_the_paper_study_is_whole():
@@ -112,7 +103,7 @@ def test_the_published_report_of_the_paper_study_is_whole():
             lambda results: write_figures(results, a="no"),
             "parts of the report failed: figure a: no",
         ),
-        (lambda results: (results / "figures" / "b.png").unlink(), "b.png"),
+        (lambda results: (results / "figures" / "b.svg").unlink(), "b.svg"),
         (lambda results: (results / "report.html").write_bytes(b" " * MAX_BYTES), "bytes"),
     ],
 )
@@ -128,13 +119,13 @@ def test_what_is_not_whole_is_refused_and_the_earlier_report_stays(results, tmp_
 
 def test_of_the_paper_study_the_figures_of_the_documentation_are_kept_too(results, tmp_path):
     paper = results.rename(results.with_name("paper"))
-    with pytest.raises(ValueError, match=r"targets\.png"):
+    with pytest.raises(ValueError, match=r"targets\.svg"):
         publish(paper, tmp_path / "paper")
     for name in DOCUMENTED["paper"]:
-        (paper / "figures" / f"{name}.png").write_bytes(b"picture")
+        (paper / "figures" / f"{name}.svg").write_bytes(b"picture")
     publish(paper, tmp_path / "paper")
-    kept = {path.stem for path in (tmp_path / "paper" / "figures").glob("*.png")}
-    assert kept == {"b", "b-dark", *DOCUMENTED["paper"]}
+    kept = {path.stem for path in (tmp_path / "paper" / "figures").glob("*.svg")}
+    assert kept == {"b", *DOCUMENTED["paper"]}
 
 
 def test_a_published_report_is_rendered_again_from_its_own_summary(tmp_path):

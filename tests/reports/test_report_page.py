@@ -5,10 +5,10 @@ from time import sleep
 
 import pytest
 
+from reports.drawing import Mark
 from reports.figures import SPEED_FIGURES
 from reports.publish import PUBLISHED
 from reports.render import render
-from reports.types import Mark
 from tests.browser import Browser, opened_browser
 from tests.reports.page_checks import (
     DESKTOP,
@@ -42,7 +42,7 @@ def page(tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
     run = "linear/mala/jax-cpu/seed2"
     figures = [figure("first", (run,), claims=(1,)), figure("crowded", num_points=9000)]
-    figures += [figure("marked", marks={"mark-0": Mark("PBNN at n = 2", run)})]
+    figures += [figure("marked", marks=[Mark("PBNN at n = 2", run)])]
     study = study_of(every_outcome(), out / "made_up")
     (one,) = [row for row in every_outcome() if row["run"] == run]
     made_up_run(study.folder, one)
@@ -53,7 +53,7 @@ def page(tmp_path_factory):
 def test_a_report_works_in_a_browser(browser, page):
     assert_page_works(browser, page)
     # The first is at the top too.
-    assert len(shown(browser, ".picture svg, .picture img")) == 4 + len(SPEED_FIGURES)
+    assert len(shown(browser, ".figure-panels")) == 4 + len(SPEED_FIGURES)
 
 
 @pytest.mark.parametrize("study", sorted(path.parent.name for path in PUBLISHED.glob("*/report.html")))
@@ -263,7 +263,8 @@ def test_a_run_has_a_page_that_works_and_leads_back_to_its_row(browser: Browser,
     assert run == f"{MALA} · seed 2"
     assert_page_works(browser, page.parent / "pages" / address.rpartition("/")[2])
     # Four charts, each with lines in it.
-    drawn = "return [...document.querySelectorAll('figure svg')].map((svg) => svg.querySelectorAll('polyline').length)"
+    lines = "svg.querySelectorAll('path[fill=none]').length"
+    drawn = f"return [...document.querySelectorAll('.figure-panels > svg')].map((svg) => {lines})"
     assert browser.driver.execute_script(drawn) == [4, 2, 4, 2]
     browser.click("//header//a")
     browser.wait_for_text("Every run")
@@ -280,22 +281,18 @@ def test_the_dark_theme_is_dark_and_so_are_its_pictures(browser, page):
     for theme in ("light", "dark"):
         set_theme(browser, theme)
         browser.open(page)
-        colours = style("body", "backgroundColor"), style(".picture", "backgroundColor")
-        found[theme] = *colours, style(".picture text", "fill"), style(".picture img", "filter") != "none"
+        found[theme] = style("body", "backgroundColor"), style(".picture text", "fill"), style(".mark circle", "fill")
     set_theme(browser, "light")
-    assert found == {
-        "light": ("rgb(253, 252, 250)", "rgb(255, 255, 255)", "rgb(38, 38, 38)", False),
-        "dark": ("rgb(23, 24, 26)", "rgb(23, 24, 26)", "rgb(201, 199, 195)", True),
-    }
+    light, dark = found["light"], found["dark"]
+    assert light[0] == "rgb(253, 252, 250)" and dark[0] == "rgb(23, 24, 26)"
+    assert light[1] == "rgb(103, 99, 92)" and dark[1] == "rgb(165, 161, 154)"
+    assert light[2] == dark[2] == "rgb(213, 94, 0)", "a colour that can be seen on both stays"
 
 
-def test_on_a_phone_a_picture_is_the_one_drawn_for_it_and_as_wide_as_the_screen(browser, page):
-    for width, kind in ((PHONE, "phone"), (DESKTOP, "wide-page")):
-        browser.resize(width, 900)
-        browser.open(page)
-        assert set(shown(browser, ".picture svg")) == {kind}
-    widest = "return Math.max(...[...document.querySelectorAll('.picture svg')].map((one) => one.clientWidth))"
+def test_on_a_phone_panels_are_as_wide_as_the_screen(browser, page):
     browser.resize(PHONE, 900)
+    browser.open(page)
+    widest = "return Math.max(...[...document.querySelectorAll('.figure-panels > svg')].map((one) => one.clientWidth))"
     assert 300 < browser.driver.execute_script(widest) <= PHONE
 
 

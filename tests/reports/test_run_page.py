@@ -16,7 +16,6 @@ from reports.page import anchors_of
 from reports.publish import without_run_pages
 from reports.render import render
 from reports.run_page import run_pages, running_mean, split_r_hat, worst_parameter
-from reports.small_svg import Line, chart, thinned, ticks
 from tests.reports.studies import NO_BENCHMARKS, row, study_of
 from tests.reports.test_render import Page
 
@@ -78,7 +77,7 @@ def test_a_page_has_what_there_is_to_see_and_is_small(study):
     headings = re.findall(r"<figure>\s*<h2>(.*?)</h2>", page)
     # No variance was estimated.
     assert headings == ["Trace of parameter 1", "R-hat", "Acceptance", "Reliability"]
-    assert page.count('class="chain3"') == 2
+    assert page.count('stroke="var(--cb0618f') == 2
     assert len(page) < 60_000
     assert not re.findall(r"(?:src|href)=\"(?!\.\./report.html#run-1)", page), "nothing from elsewhere"
 
@@ -123,25 +122,3 @@ def test_a_running_mean_is_that_of_each_window():
     values = np.random.default_rng(3).normal(size=(2, 9))
     expected = [[chain[start : start + 4].mean() for start in range(6)] for chain in values]
     assert running_mean(values, 4) == pytest.approx(np.array(expected))
-
-
-def test_ticks_are_round_and_within_the_axis():
-    assert ticks(0.0, 1.0) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
-    assert ticks(-3.2, 17.0) == pytest.approx([0, 5, 10, 15])
-    assert ticks(498.0, 2503.0) == pytest.approx([500, 1000, 1500, 2000, 2500])
-
-
-def test_a_chart_leaves_out_what_is_not_finite_and_draws_a_line_that_stands_still():
-    drawn = chart([Line([0, 1, 2], [1.0, np.nan, 3.0], "a"), Line([0, 2], [2.0, 2.0], "b")], "<x>", "y")
-    assert "nan" not in drawn and "&lt;x&gt;" in drawn
-    points = [line.split() for line in re.findall(r'points="(.*?)"', drawn)]
-    assert [len(line) for line in points] == [2, 2]
-    # The larger is higher up, and the middle halfway.
-    heights = [float(point.split(",")[1]) for point in (*points[0], *points[1])]
-    assert heights[0] > heights[2] == heights[3] == pytest.approx((heights[0] + heights[1]) / 2)
-    assert "nan" not in chart([Line([0, 1], [4.0, 4.0], "a")], "x", "y")
-
-
-def test_a_thinned_line_keeps_its_ends():
-    places, kept = thinned(np.arange(1000.0))
-    assert len(kept) <= 150 and (kept[0], kept[-1]) == (0, 999) and (places == kept).all()

@@ -19,9 +19,8 @@ from reports.figures import TALL_FIGURES
 from reports.judging import FRAGILE, judge_claims
 from reports.publish import DOCUMENTED
 from reports.render import render
-from reports.style import theme
 from reports.types import INCONCLUSIVE, MAX_WORDS, NOT_ASKED, NOT_REPRODUCED, REPRODUCED, NothingToShow, Verdict
-from tests.reports.pictures import flaws
+from tests.reports.legible import flaws
 from tests.reports.studies import NO_BENCHMARKS
 from workflows.study import load_study
 
@@ -216,9 +215,8 @@ def test_a_chain_that_has_not_converged_is_no_evidence_of_speed():
 @pytest.mark.parametrize("name", ["cost_of_a_draw", "bias_cost", "regime_map"])
 def test_a_figure_is_legible_and_says_what_to_see_in_few_words(name):
     spec = next(spec for spec in TALL_FIGURES if spec.name == name)
-    with theme():
-        drawing = spec.draw(study(world()))
-        assert flaws(drawing.figure) == []
+    drawing = spec.draw(study(world()))
+    assert flaws(drawing) == []
     assert drawing.runs and len(drawing.caption.split()) <= MAX_WORDS
     with pytest.raises(NothingToShow):
         spec.draw(study(runs("digits", "mala", ess_per_second=None, ess_bulk_min=None)))

@@ -59,12 +59,12 @@ def test_a_server_that_was_down_gets_the_study_with_the_next_call_and_its_pages_
         runs = {run.info.run_name: run for run in client.search_runs([experiment])}
         assert_values_are_those_of_the_summary(runs, pd.read_parquet(work.results / "summary.parquet"))
         run = next(run for name, run in runs.items() if name.startswith("linear · PBNN n=2, M=5") and "seed 1" in name)
-        assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["reliability.png", "run.json"]
+        assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["reliability.svg", "run.json"]
         with opened_browser(1600, 1200) as browser:
             assert_the_table_reads_well(browser, address, experiment, runs)
             assert_the_comparison_has_the_methods(browser, address, experiment, runs)
-            open_page(browser, address, f"experiments/{experiment}/runs/{run.info.run_id}/artifacts/reliability.png")
-            browser.wait_for_text("reliability.png", "run.json")
+            open_page(browser, address, f"experiments/{experiment}/runs/{run.info.run_id}/artifacts/reliability.svg")
+            browser.wait_for_text("reliability.svg", "run.json")
 
     # Elsewhere it is tracked as well.
     monkeypatch.delenv("MLFLOW_TRACKING_URI")

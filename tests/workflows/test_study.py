@@ -162,7 +162,7 @@ def assert_report_is_complete(work: Workdir) -> None:
     assert "no CUDA device" in text
     assert "became non-finite" in text
     assert "allocate memory" in text
-    assert {path.suffix for path in (work.results / "figures").glob("[!.]*")} == {".png", ".svg"}
+    assert {path.suffix for path in (work.results / "figures").glob("[!.]*")} == {".svg"}
     claims = json.loads((work.results / "claims.json").read_text())["claims"]
     assert {claim["verdict"] for claim in claims} == {"inconclusive", "not asked"}, "one short chain says nothing"
     if why_absent() is None:

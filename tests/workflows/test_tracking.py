@@ -181,7 +181,7 @@ def assert_the_runs_are_the_rows(client: MlflowClient, runs: dict, table: pd.Dat
     assert by_status["failed"].data.tags["mlflow.note.content"] == "failed: MemoryError: all of it"
 
     run = runs[f"{FULL_MH}/seed0"]
-    assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["reliability.png", "run.json"]
+    assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["reliability.svg", "run.json"]
     assert [file.path for file in client.list_artifacts(by_status["failed"].info.run_id)] == ["run.json"]
     for name in ("trace/acceptance", "trace/variance"):
         history = client.get_metric_history(run.info.run_id, name)
@@ -348,7 +348,7 @@ def test_results_that_were_copied_or_moved_keep_their_files_with_them(is_moved, 
         path = Path(url2pathname(urlsplit(run.info.artifact_uri).path))
         assert path.is_relative_to(copy_of)
         if run.data.tags["level"] == "seed":
-            assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["reliability.png", "run.json"]
+            assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["reliability.svg", "run.json"]
 
 
 def test_results_that_were_copied_do_not_write_into_the_originals_files_through_a_store_elsewhere(tmp_path):

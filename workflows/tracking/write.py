@@ -15,7 +15,7 @@ from implementations.finished import check_archive, check_draws, read_record
 from implementations.infrastructure.files import Damaged, read_npz
 from records.methods import facts_of
 from records.setting_runs import Row
-from reports.reliability import Diagrams
+from reports.reliability import diagram
 from workflows.locks import hold
 from workflows.tracking.client import connect, experiment_of, flushed_once
 from workflows.tracking.entries import Entry, entries_of
@@ -38,16 +38,16 @@ def track(uri: str, study: str, rows: Sequence[Row], results: Path) -> dict[str,
     """
     artifacts = results.parent / "mlflow-artifacts"
     hold(artifacts, is_patient=True)
-    with flushed_once(uri), Diagrams() as diagrams:
+    with flushed_once(uri):
         client = connect(uri)
-        return _Writer(client, experiment_of(client, uri, study, artifacts), diagrams).write(entries_of(rows, results))
+        return _Writer(client, experiment_of(client, uri, study, artifacts)).write(entries_of(rows, results))
 
 
 class _Writer:
     """Brings an experiment in line with the entries of a study."""
 
-    def __init__(self, client: "MlflowClient", experiment: str, diagrams: Diagrams) -> None:
-        self.client, self.experiment, self.diagrams = client, experiment, diagrams
+    def __init__(self, client: "MlflowClient", experiment: str) -> None:
+        self.client, self.experiment = client, experiment
 
     def write(self, entries: Sequence[Entry]) -> dict[str, int]:
         found = self._found()
@@ -138,7 +138,8 @@ class _Writer:
             # A task from a file is in no table; a regression has errors, classes have an accuracy.
             likelihood = "categorical" if any(name.endswith("accuracy") for name in entry.metrics) else "gaussian"
             colour = facts_of(entry.params["method"]).colour
-            self.diagrams.draw(arrays, likelihood, scratch / "reliability.png", entry.name, colour)
+            drawn = diagram(arrays, likelihood, entry.name, colour)
+            (scratch / "reliability.svg").write_text(drawn, encoding="utf-8")
 
     def _log_files(self, place: str, folder: Path) -> None:
         # A client would read the whole run once more to learn the place: an eighth of all that a run takes.
