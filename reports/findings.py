@@ -114,10 +114,8 @@ def checked_findings(study: StudyResults) -> Iterator[Checked]:
 
 
 def _shown(value: Any) -> str:
-    """Two significant digits of a measured number, and all digits of a count."""
-    if isinstance(value, str):
-        return value
-    return f"{int(value):,}" if float(value).is_integer() else format_rounded(value)
+    """Two significant digits of a mean, and all digits of a count."""
+    return format_rounded(value) if isinstance(value, float) else format_number(value)
 
 
 _TEMPLATES = Environment(undefined=StrictUndefined, finalize=_shown, autoescape=False)
@@ -159,15 +157,21 @@ def _number(
         found = [Number.of(one.ratio(other, column)) for one, other in pairs]
     elif minus:
         found = [Number.of(one.difference(other, column)) for one, other in pairs]
-    elif column in COLUMNS and COLUMNS[column].kind == "text":
-        found = [one[column] for one, _ in pairs]
     else:
-        found = [Number.of(one.estimate(column)) for one, _ in pairs]
+        found = [_value(one, column) for one, _ in pairs]
     return tuple(found) if found and list(ours) != [()] else found[0]
 
 
+def _value(setting: SettingRuns, column: str) -> Any:
+    """What the runs of a setting share in a column of text or counts, and the mean of other columns."""
+    kind = COLUMNS[column].kind if column in COLUMNS else "number"
+    if kind == "number" or len({row[column] for row in setting.ok}) > 1:
+        return Number.of(setting.estimate(column))
+    return setting[column] if kind == "text" else int(setting[column])
+
+
 class _Columns(dict[str, Any]):
-    """The columns of a setting as the names in an expression, and ``has_small_bias``, the criterion of leaderboards."""
+    """Names in an expression: columns of a setting, its method's own settings, and ``has_small_bias``, as in tables."""
 
     def __init__(self, setting: SettingRuns) -> None:
         self.setting = setting
@@ -175,6 +179,9 @@ class _Columns(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         if name == "has_small_bias":
             return why_not(self.setting) is None
+        own = dict(self.setting["own_settings"] or ())
+        if name in own:
+            return own[name]
         if name not in self.setting.rows[0]:
             raise KeyError(name)
         value = self.setting[name]
