@@ -181,7 +181,7 @@ def make(
         "num_parameters": network.num_parameters,
         "widths": network.widths,
         "target_sd": data.target_sd,
-        "data_sha256": _digest(data),
+        "data_sha256": data_digest(data),
         "gate": {**asdict(gate), "faults": gate.faults},
         "scores": scores(network, data, outputs, positions),
         "sampler": _sampler(chains, state, blocks, seed),
@@ -281,7 +281,7 @@ def _sampler(chains: HMC, state: State, blocks: Sequence[Block], seed: int) -> d
     }
 
 
-def _digest(data: NetworkData) -> str:
+def data_digest(data: NetworkData) -> str:
     """Of the standardised rows, so that another split or standardisation is noticed."""
     digest = hashlib.sha256()
     for array in (data.inputs, data.targets, data.test_inputs, data.test_targets):
