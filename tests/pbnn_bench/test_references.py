@@ -17,7 +17,11 @@ def folder(tmp_path_factory):
     record, arrays = make("digits", 0, 100.0, folder, most_draws=100)
     write(folder, record, arrays)
     passing = {"r_hat": 1.001, "min_ess": 3000.0, "median_ess": 4000.0, "halves": 0.02, "expected_halves": 0.03}
-    write(folder, {**record, "split": 1, "gate": {**record["gate"], **passing, "width_ratio": 1.0}}, arrays)
+    write(
+        folder,
+        {**record, "split": 1, "gate": {**record["gate"], **passing, "width_ratio": 1.0, "outlier": 3.0}},
+        arrays,
+    )
     return folder
 
 
