@@ -310,7 +310,7 @@ def test_exact_cards_have_the_moments_of_their_target(problem, name, backend):
 @every_card
 def test_a_card_says_all_there_is_to_know(name, backend):
     card = METHODS[name]
-    assert card.name == name and card.label and card.summary and card.reference
+    assert card.name == name and card.label and card.summary and card.citation
     assert card.needs <= NEEDS.keys() and card.needs
     assert card.condition or card.exactness == Exactness.EXACT
     assert {"step_size", "weight", "chains"} <= card.settings.keys()
