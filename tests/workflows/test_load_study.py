@@ -23,6 +23,8 @@ from implementations.infrastructure.errors import SettingError
 from implementations.methods import METHODS, paper
 from implementations.settings import SETTINGS
 from implementations.tasks import TASKS
+from tests.workflows.snakemake import Workdir
+from tests.workflows.test_recovery import ONE
 from workflows.runs import Variant, read_description, read_runs, runs_path
 from workflows.study import MAX_BYTES, SCHEMA, Study, load_study, main
 
@@ -557,3 +559,30 @@ def test_the_paper_study_covers_every_method_every_backend_and_three_seeds_at_le
             seeds = {run.seed for run in study.runs if (run.variant.label, run.method) == (label, method)}
             # Those below 20 were seen when the rules were written.
             assert len(seeds) >= 3 and min(seeds) == 60
+
+
+#: Runs at the start of every Python process: notes each time that the suite opens the study's file.
+WATCHER = """
+import os, sys
+
+def note(event, arguments):
+    if event == "open" and str(arguments[0]).endswith("study.yaml"):
+        frame = sys._getframe(1)
+        while frame and not frame.f_code.co_filename.endswith("workflows/study.py"):
+            frame = frame.f_back
+        if frame:
+            with open(os.environ["NOTES"], "a") as file:
+                file.write(f"{frame.f_code.co_name}\\n")
+
+sys.addaudithook(note)
+"""
+
+
+@pytest.mark.slow
+def test_one_call_of_snakemake_reads_the_study_once_with_all_its_jobs(tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(WATCHER)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("NOTES", str(tmp_path / "notes"))
+    code, output = Workdir(tmp_path / "work", ONE).run()
+    assert code == 0, output
+    assert (tmp_path / "notes").read_text().split() == ["read_yaml"]
