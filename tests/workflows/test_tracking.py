@@ -403,14 +403,6 @@ def test_a_server_that_drips_is_given_up_and_the_next_call_catches_up(made_up, t
     assert tracked(made_up, f"sqlite:///{tmp_path}/mlflow.db")["added"] == NUM_ENTRIES
 
 
-def test_names_are_readable_and_no_two_are_alike(made_up):
-    names = [entry.name for entry in entries_of(StudyResults.load(made_up.results).rows, made_up.results)]
-    assert len(set(names)) == NUM_ENTRIES
-    assert {"digits · SGLD n=50, η=0.02 · jax-cpu", "digits · SGLD n=50, η=0.02 · jax-cpu · seed 1"} <= set(names)
-    # Alike but for the number of steps, which is only then a part of a name.
-    assert {f"linear · PBNN n=2, M=5, η=0.36, C=I, {steps} steps · jax-cpu" for steps in (500, 600)} <= set(names)
-
-
 def test_a_trace_is_the_mean_over_chains_over_stretches(made_up):
     (entry,) = (
         e for e in entries_of(StudyResults.load(made_up.results).rows, made_up.results) if e.key == f"{FULL_MH}/seed1"
