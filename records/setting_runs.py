@@ -9,9 +9,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 
 from implementations.backends import BACKENDS
 from implementations.settings import SETTINGS
@@ -20,9 +22,11 @@ from metrics.seeds import Estimate, bounded, mean_over_seeds, paired_difference,
 from records.columns import COLUMNS, DERIVED, WITHOUT_DRAWS
 from records.methods import facts_of, named
 
+_CLAIMS = (Path(__file__).parents[1] / "reports" / "claims.yaml").read_text(encoding="utf-8")
+#: The margins that all claims share.
+MARGINS: dict[str, float] = yaml.load(_CLAIMS, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["shared"]
 #: Function-space R-hat above which, and bulk effective sample size below which, a run's other numbers are not evidence.
-MAX_R_HAT = 1.05
-MIN_ESS = 400
+MAX_R_HAT, MIN_ESS = MARGINS["max_r_hat"], MARGINS["min_ess"]
 #: The same in words.
 CONVERGED = f"R-hat of at most {MAX_R_HAT}, ESS of at least {MIN_ESS}"
 #: Methods whose chain keeps the posterior of all data, the paper's "BNN", the nearest to the paper's first.

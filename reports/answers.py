@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from metrics.seeds import ALPHA, Estimate, p_above, p_below
 from records.setting_runs import SettingRuns
 from records.study import StudyResults
-from reports.claim_file import Claim, quantities
+from reports.claim_file import SIDES, Claim, quantities
 from reports.evidence import Case, cases, exponent, mean_of_audits
 from reports.types import NothingToShow
 
@@ -133,7 +133,7 @@ def measured(study: StudyResults, claim: Claim, ask: Mapping[str, Any]) -> list[
     """The numbers that an ask names, each with the case that it belongs to."""
     named = quantities().get(ask["column"], {})
     label, unit = ask.get("what") or named.get("what", ask["column"]), named.get("unit", "")
-    side = next((name for name in ("above", "below", "within", "outside") if name in ask), "")
+    side = next((name for name in SIDES if name in ask), "")
     bound, around = claim.number(ask[side]) if side else 0.0, ask.get("around", 0)
     margins = (around - bound, around + bound) if side in ("within", "outside") else (bound,)
     take = ask.get("take", "difference" if "versus" in ask else "value")
@@ -193,7 +193,7 @@ def judged_parts(study: StudyResults, claim: Claim) -> Judged:
     shown = [
         number
         for ask in entry.get("also_show", ())
-        for _, number in _if_there(study, claim, _merged(ask, {"optional": True}, entry))
+        for _, number in _if_there(study, claim, _merged({**ask, "optional": True}, {}, entry))
     ]
     premise = entry.get("premise")
     return Judged(parts, used, premise and part("premise", [one for _, one in measured(study, claim, premise)]), shown)
@@ -204,7 +204,7 @@ def _merged(ask: Mapping[str, Any], spec: Mapping[str, Any], entry: Mapping[str,
     columns: Any = entry.get("runs", {})
     for runs in (level["runs"] for level in (spec, ask) if "runs" in level):
         columns = {**columns, **runs} if isinstance(columns, dict) and isinstance(runs, dict) else runs
-    return {**entry, **spec, **ask, "runs": columns}
+    return {**entry, **spec, "optional": False, **ask, "runs": columns}
 
 
 def _if_there(study: StudyResults, claim: Claim, ask: Mapping[str, Any]) -> list[tuple[Case, Evidence]]:

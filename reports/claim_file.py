@@ -25,9 +25,10 @@ WORDS = ("studies", "short", "statement", "place", "seeds", "looks", "rule", "ma
 #: Keys that do (docs/extend.md explains them): which runs are put side by side, and which of their numbers are held
 #: against what, in which parts.
 RUNS = ("runs", "without", "gate", "has", "pick", "versus", "over", "same", "factor", "alone")
-NUMBERS = ("column", "what", "take", "above", "below", "within", "outside", "around")
+SIDES = ("above", "below", "within", "outside")
+NUMBERS = ("column", "what", "take", *SIDES, "around")
 PARTS = ("parts", "name", "each", "holds_if", "optional", "ask", "premise", "also_show", "special")
-KEYS = {*RUNS, *NUMBERS, *PARTS}
+KEYS = (*RUNS, *NUMBERS, *PARTS)
 
 #: Was the rule on file before the runs? Unknown where the code of the runs is in no commit of this history.
 BEFORE, POST_HOC, UNKNOWN = "before", "post hoc", "unknown"
@@ -112,7 +113,7 @@ def _claim(number: int, entry: Mapping[str, Any], shared: Mapping[str, float]) -
     rule = entry["rule"].strip().format(**margins)
     registered = json.dumps([number, rule, named, looks[0], looks[-1]])
     judged = {name: value for name, value in entry.items() if name not in WORDS}
-    _check_names(f"claim {number}", judged)
+    _check_names(f"claim {number}", judged, margins)
     return Claim(
         id=number,
         studies=tuple(entry.get("studies", ())),
@@ -128,15 +129,22 @@ def _claim(number: int, entry: Mapping[str, Any], shared: Mapping[str, float]) -
     )
 
 
-def _check_names(where: str, entry: Mapping[str, Any]) -> None:
-    """Refuse a name that means nothing: a margin or column with a typing error would decide otherwise in silence."""
-    for name in entry.keys() - KEYS:
-        raise SettingError(f"claims.yaml, {where}: {unknown('key', name, sorted(KEYS))}")
-    if (column := entry.get("column", "sd_ratio")) not in COLUMNS | DERIVED:
-        raise SettingError(f"claims.yaml, {where}: {unknown('column', column, [*COLUMNS, *DERIVED])}")
+def _check_names(where: str, entry: Mapping[str, Any], margins: Mapping[str, float]) -> None:
+    """Refuse a name that means nothing: a mistyped column or margin would decide otherwise, or nothing, in silence."""
+    runs = entry.get("runs", [])
+    selections = [*(runs if isinstance(runs, list) else [runs]), entry.get("without", {}), entry.get("versus", {})]
+    columns = [name for one in selections if isinstance(one, dict) for name in one]
+    bounds = [entry[side] for side in SIDES if isinstance(entry.get(side), str)]
+    for kind, names, valid in (
+        ("key", list(entry), KEYS),
+        ("column", [*columns, entry.get("column", "run")], [*COLUMNS, *DERIVED]),
+        ("margin", bounds, margins),
+    ):
+        if wrong := [name for name in names if name not in valid]:
+            raise SettingError(f"claims.yaml, {where}: {unknown(kind, wrong[0], valid)}")
     premise = [entry["premise"]] if "premise" in entry else []
     for level in (*entry.get("parts", ()), *entry.get("ask", ()), *entry.get("also_show", ()), *premise):
-        _check_names(where, level)
+        _check_names(where, level, margins)
 
 
 def registered(claim: Claim, commits: Mapping[str, bool]) -> str:

@@ -162,11 +162,13 @@ def tempering_differs(study: StudyResults, claim: Claim) -> Judged:
     tempered posterior for its target. Averaged over mini-batches of fresh points it is the expected loss of the
     population, whose posterior lies elsewhere, the farther the larger n is. That PBNN samples it there is a part too.
     """
-    within = _least_noisy(study, "regression")
+    wanted: dict[str, Any] = {"method": "pbnn", "batch_size": list(COMPARED), "weight": "batch"}
+    within = _least_noisy(settings(study, variant="regression", **wanted))
     fresh_variant = next((one for one in study.variants if one.startswith("regression-fresh")), None)
-    fresh = _least_noisy(study, fresh_variant)
-    if not within:
-        raise NothingToShow("No run of PBNN on regression at w = n is evidence")
+    try:
+        fresh = _least_noisy(settings(study, variant=fresh_variant, **wanted))
+    except NothingToShow:
+        fresh = []
     differ = [
         number for one in within for number in _apart(claim, one, one.estimate("sd_ratio"), one.bias(), is_right=False)
     ]
@@ -187,18 +189,15 @@ def _answers(evidence: Sequence[Evidence]) -> list[Answer]:
     return [one.answer for one in evidence]
 
 
-def _least_noisy(study: StudyResults, variant: str | None) -> list[SettingRuns]:
+def _least_noisy(found: Sequence[SettingRuns]) -> list[SettingRuns]:
     """At each n the setting nearest to its theory: the variance known if there is such a run, then least σ²."""
-    found = []
-    for n in COMPARED:
-        wanted: dict[str, Any] = {"variant": variant, "method": "pbnn", "batch_size": n, "weight": "batch"}
-        try:
-            usual = [one for one in settings(study, **wanted) if one["variance"] != "literal"]
-        except NothingToShow:
-            continue
-        known = [one for one in usual if one["variance"] == "oracle"]
-        found += sorted(known or usual, key=lambda one: (one.mean("mean_variance"), one["label"]))[:1]
-    return found
+    usual = [one for one in found if one["variance"] != "literal"]
+    nearest = sorted(usual, key=lambda one: (one["variance"] != "oracle", one.mean("mean_variance"), one["label"]))
+    return [
+        next(one for one in nearest if one["batch_size"] == n)
+        for n in COMPARED
+        if n in {one["batch_size"] for one in usual}
+    ]
 
 
 def _apart(claim: Claim, one: SettingRuns, width: Estimate, place: Estimate, *, is_right: bool) -> list[Evidence]:

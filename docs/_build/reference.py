@@ -12,9 +12,8 @@ from implementations.tasks import TASKS
 from pbnn_bench.command import COMMANDS
 from records.columns import COLUMNS, DERIVED, Column
 from reports.benchmarks import HEADINGS, Benchmarks, is_met, words
-from reports.claims import CLAIMS
+from reports.claim_file import PAPER, Claim, claims_of
 from reports.contents import CONTENTS
-from reports.types import Claim
 
 #: Commands of the checkout that ``pbnn-bench`` does not have.
 MODULES = ("workflows.study", "reports.publish", "benchmarks.regress")
@@ -51,7 +50,7 @@ def _card(card: Card) -> str:
     condition = f" ({text(card.condition)})" if card.condition else ""
     facts = {
         "called": text(card.label),
-        "from": f"*{text(card.citation)}*",
+        "from": f"*{text(card.reference)}*",
         "keeps its target?": f"{card.exactness}{condition}",
         "a step reads": "mini-batches" if card.is_minibatch else "all N points",
         "needs": "; ".join(NEEDS[need] for need in sorted(card.needs)),
@@ -121,14 +120,14 @@ def claims_page() -> str:
         "it; then the questions of other studies. Only converged runs count, unless a rule says otherwise. The "
         "verdicts, with their evidence, are in the [reports](../findings.md).\n\n"
     )
-    known = {claim.id for claim in CLAIMS}
-    own = {study: [claim for claim in contents.claims if claim.id not in known] for study, contents in CONTENTS.items()}
+    of_paper = claims_of(PAPER)
+    own = {study: [claim for claim in claims_of(study) if claim not in of_paper] for study in CONTENTS}
     studies = [
         f"## The questions of the study `{study}`\n\n" + "\n".join(_claim(claim, "###") for claim in claims)
         for study, claims in own.items()
         if claims
     ]
-    return "\n".join([intro + "\n".join(_claim(claim, "##") for claim in CLAIMS), *studies])
+    return "\n".join([intro + "\n".join(_claim(claim, "##") for claim in of_paper), *studies])
 
 
 def _claim(claim: Claim, level: str) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from implementations.card import Exactness
+from implementations.tasks import TASKS
 from implementations.tasks.problem import Problem
 from implementations.tasks.references.closed_form import gaussian_posterior
 from metrics.calibration import confidence_gap, coverage_reliability
@@ -22,12 +23,9 @@ from records.display import (
     task_name,
 )
 from records.methods import facts_of, in_order
-from records.setting_runs import SettingRuns, full_data, nearest, of_usual_size, one_backend, sweeps
+from records.setting_runs import MARGINS, SettingRuns, full_data, nearest, of_usual_size, one_backend, sweeps
 from records.study import StudyResults
 from reports import calibrate
-from reports.claims.calibration import Network, network_of
-from reports.claims.overconfidence import network_text, networks, training_of
-from reports.claims.rules import RULES
 from reports.drawing import (
     MARKERS,
     SOFT,
@@ -43,7 +41,7 @@ from reports.drawing import (
     look_of,
     tick_name,
 )
-from reports.evidence import settings
+from reports.evidence import Network, network_of, networks, settings
 from reports.figures.series import (
     LABELS,
     SAME_WIDTH,
@@ -276,8 +274,8 @@ def draw_cure(results: StudyResults) -> Drawing:
     looks = {scale: PRIORS[place % len(PRIORS)] for place, scale in enumerate(scales)}
     by_training: dict[str, list[Network]] = {}
     for one in found:
-        by_training.setdefault(training_of(one.full), []).append(one)
-    margin = RULES[51]["overconfident"]
+        by_training.setdefault(_training(one.full), []).append(one)
+    margin = MARGINS["overconfident"]
     panels = []
     for training, family in by_training.items():
         count = sum(map(_is_overconfident, family))
@@ -305,8 +303,15 @@ def draw_cure(results: StudyResults) -> Drawing:
     )
 
 
+def _training(setting: SettingRuns) -> str:
+    """``10,000 images, 60 epochs``"""
+    training = TASKS["mnist"].training
+    assert training is not None, "it has a network"
+    return f"{setting['num_points']:,} images, {setting['num_epochs'] or training.num_epochs} epochs"
+
+
 def _is_overconfident(network: Network) -> bool:
-    return network.full.mean("confidence_gap") > RULES[51]["overconfident"]
+    return network.full.mean("confidence_gap") > MARGINS["overconfident"]
 
 
 def _weight(setting: SettingRuns) -> float:
@@ -333,7 +338,9 @@ def _cured(network: Network) -> str:
         for one, name in zip((*network.candidates, network.full), names, strict=True)
     )
     chosen = format_given(_weight(network.chosen))
-    return f"{network_text(network.full)}: gap and NLL {points}; chosen n={chosen}."
+    return (
+        f"{_training(network.full)}, prior sd {network.full['prior_scale']:g}: gap and NLL {points}; chosen n={chosen}."
+    )
 
 
 # A network all of whose layers are stochastic
@@ -346,7 +353,7 @@ def draw_layers(results: StudyResults) -> Drawing:
         raise NothingToShow("no converged PBNN run on all layers has a reference that passed its gate")
     # The method of the claim first, then the nearest to the reference.
     shown.sort(key=lambda one: (one["method"] != "pbnn", abs(one.mean("sd_ratio") - 1)))
-    rule = RULES[20]
+    rule = MARGINS
     names = [format_name(one, "weight", "preconditioner") for one in shown]
     width = Panel("", Axis("predictive sd / reference sd"), rows=names, height=14)
     place = Panel("", Axis("error of the mean, in RMS sd", low=0), rows=names, height=14)

@@ -18,9 +18,8 @@ from records.display import (
 from records.methods import facts_of, in_order
 from records.setting_runs import SettingRuns, of_usual_size, one_backend
 from records.study import StudyResults
-from reports.claims.rivals import best_pairs, lost_targets, target_of
 from reports.drawing import INK, SOFT, Axis, Drawing, Guide, Key, Line, Look, Mark, Panel, Point, Words, look_of
-from reports.evidence import CONTROLLED, by_size
+from reports.evidence import CONTROLLED, by_size, contests
 from reports.figures.series import (
     DASHES,
     LABELS,
@@ -287,11 +286,12 @@ def _by_price(variant: str, target: str, offers: Sequence[Offer]) -> str:
 
 def draw_best(results: StudyResults) -> Drawing:
     """Effective draws per evaluation, by target: the best mini-batch chain and the best full-data chain."""
-    pairs = best_pairs(results)
+    found = contests(results)
+    pairs = [(one.ours, one.theirs) for one in found if one.ours is not None]
     if not pairs:
         raise NothingToShow("on no target both a mini-batch chain and a full-data chain are within the bias bound")
     ratios = [ours.ratio(theirs, CRITERION) for ours, theirs in pairs]
-    targets = [target_text(*target_of(ours)) for ours, _ in pairs]
+    targets = [target_text(*one.target) for one in found if one.ours is not None]
     rows = [f"{target}: × {estimate_parts(ratio)[0]}" for target, ratio in zip(targets, ratios, strict=True)]
     draws = [one.mean(CRITERION) for pair in pairs for one in pair]
     x = Axis("effective draws per million evaluations", "log", min(draws) / 20, max(draws) * 20)
@@ -304,7 +304,7 @@ def draw_best(results: StudyResults) -> Drawing:
             panel.add(Words(method_name(one["method"]), one.mean(CRITERION), row))
     means = [ratio.mean or 0.0 for ratio in ratios]
     times = " to ".join(dict.fromkeys(format_rounded(end(means)) for end in (min, max)))
-    lost = lost_targets(results)
+    lost = [target_text(*one.target) for one in found if one.ours is None]
     return Drawing(
         [panel],
         "On each line the best mini-batch chain and the best full-data chain, of those with a small bias. An "

@@ -22,13 +22,15 @@ from records.setting_runs import full_data, nearest, sweeps
 from records.study import StudyResults
 from records.summary import table_of
 from reports.drawing import Band, Bar, Dots, Drawing, Guide, Line, Panel, Point, Words, look_of
-from reports.figures import FIGURES
-from reports.figures.calibration import exact_gaps
+from reports.figures import FIGURES, TALL_FIGURES
+from reports.figures.calibration import draw_cure, exact_gaps
 from reports.figures.cost import Offer, error_of, frontier
 from reports.figures.noise import CHANCE_DISTANCE, largest_within_budget
 from reports.figures.paper import mean_reliability
 from reports.types import MAX_WORDS, NothingToShow
 from tests.reports.legible import flaws
+from tests.reports.worlds import changed, network, networks_world, tall_world
+from tests.reports.worlds import study as made_up
 
 SPECS = {spec.name: spec for spec in FIGURES}
 #: The methods' defaults as a study would record them.
@@ -761,3 +763,25 @@ def test_settings_are_written_with_the_letters_of_the_paper_and_departures_are_n
     ).ran()
     assert format_settings(group) == "n=2, M=5, η=0.01, w=N, σ² from points, C=I"
     assert format_settings(group, "step_size", "weight", "preconditioner") == "n=2, M=5, σ² from points"
+
+
+def test_networks_on_mnist_have_two_panels_for_each_training_and_say_which_premise_is_met():
+    drawing = draw_cure(made_up(networks_world()))
+    assert [panel.title for panel in drawing.panels] == [
+        "10,000 images, 60 epochs: overconfident",
+        "10,000 images, 60 epochs",
+        "55,000 images, 2 epochs: not overconfident",
+        "55,000 images, 2 epochs",
+    ]
+    assert drawing.title.startswith("Networks trained to overfit are overconfident")
+    assert {line.rpartition(" ")[2] for line in drawing.numbers if "chosen" in line} == {"n=100.", "n=1,000."}
+    calibrated = networks_world(overfitted=network((-0.13, -0.02, 0.0), (0.3, 0.3, 0.3)))
+    assert draw_cure(made_up(calibrated)).title == ""
+
+
+@pytest.mark.parametrize(("evaluations", "times"), [(4_000_000, 1), (8_000_000, 2)])
+def test_the_title_of_the_cost_of_a_draw_says_what_the_numbers_say(evaluations, times):
+    spec = next(spec for spec in TALL_FIGURES if spec.name == "cost_of_a_draw")
+    largest = {"method": "pbnn_cn", "num_points": 10_000_000}
+    drawing = spec.draw(made_up(changed(tall_world(), largest, likelihood_evaluations=evaluations)))
+    assert flaws(drawing) == [] and f"at most {times} times the evaluations" in drawing.title
