@@ -12,7 +12,7 @@ from implementations.finished import check_draws, read_record
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.infrastructure.files import Damaged
 from implementations.methods import ALL_SETTINGS, METHODS, find_method
-from implementations.plugins import absolute, checksum, is_reference
+from implementations.plugins import absolute, checksum, is_plugin
 from implementations.settings import Setting
 from implementations.tasks import TASKS, check_options, find_task, prepare
 from implementations.tasks.data.download import DataError
@@ -154,7 +154,7 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
 def _main(arguments: argparse.Namespace) -> None:
     if arguments.backend not in BACKENDS:
         raise SettingError(unknown("backend", arguments.backend, BACKENDS))
-    reference = absolute(arguments.task, Path()) if is_reference(arguments.task) else arguments.task
+    reference = absolute(arguments.task, Path()) if is_plugin(arguments.task) else arguments.task
     task = find_task(reference, arguments.num_points)
     check_options(task, arguments.seed, arguments.stochastic, arguments.prior, arguments.prior_scale)
     seconds = CHECKPOINT_SECONDS.parse(arguments.checkpoint_seconds)
@@ -162,7 +162,7 @@ def _main(arguments: argparse.Namespace) -> None:
     given = dict(pairs)
     if len(given) < len(pairs):
         raise SettingError("--set gives a setting twice; drop one")
-    method = absolute(arguments.method, Path()) if is_reference(arguments.method) else arguments.method
+    method = absolute(arguments.method, Path()) if is_plugin(arguments.method) else arguments.method
     card = find_method(method)
     settings = card.resolve(given, task.size(arguments.stochastic))
     wanted = {
@@ -176,12 +176,12 @@ def _main(arguments: argparse.Namespace) -> None:
     names = {
         "method": card.name,
         # A file that has changed is another method.
-        "method_sha256": checksum(method) if is_reference(method) else None,
+        "method_sha256": checksum(method) if is_plugin(method) else None,
         "backend": arguments.backend,
         "settings": settings.as_dict(),
     }
     problem = None
-    if is_reference(reference):
+    if is_plugin(reference):
         # Its file may have changed since: the problem is what it gives now.
         problem = _prepared(reference, wanted, arguments.data)
         names["problem_sha256"] = problem.identity()["problem_sha256"]

@@ -50,7 +50,7 @@ class Card:
     label: str
     summary: str
     #: Where it comes from: a paper, or the label of an equation in *Data Subsampling for Bayesian Neural Networks*.
-    reference: str
+    citation: str
     kernel: Build
     exactness: Exactness
     #: Its settings with their defaults, beside those that every run has.

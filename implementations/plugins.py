@@ -25,22 +25,22 @@ T = TypeVar("T")
 SUITE = ("implementations", "pbnn_bench")
 
 
-def is_reference(text: str) -> bool:
+def is_plugin(text: str) -> bool:
     """Does this name something in a file or module, and not a row of a table?"""
     return ":" in text
 
 
-def absolute(reference: str, folder: Path) -> str:
-    """The same reference from any working directory; a relative path is one from ``folder``."""
-    where, _, name = reference.rpartition(":")
-    return f"{(folder / where).resolve()}:{name}" if where.endswith(".py") else reference
+def absolute(plugin: str, folder: Path) -> str:
+    """The same plug-in from any working directory; a relative path is one from ``folder``."""
+    where, _, name = plugin.rpartition(":")
+    return f"{(folder / where).resolve()}:{name}" if where.endswith(".py") else plugin
 
 
-def load(reference: str, kind: type[T]) -> T:
-    """What a reference names, which has to be a ``kind``. Raises SettingError."""
-    where, _, name = reference.rpartition(":")
+def load(plugin: str, kind: type[T]) -> T:
+    """The object of a plug-in's path, which has to be a ``kind``. Raises SettingError."""
+    where, _, name = plugin.rpartition(":")
     _check_source(where, kind)
-    module = _module(where, checksum(reference))
+    module = _module(where, checksum(plugin))
     found = {key: value for key, value in vars(module).items() if isinstance(value, kind)}
     if name not in found:
         if hasattr(module, name):
@@ -50,9 +50,9 @@ def load(reference: str, kind: type[T]) -> T:
     return found[name]
 
 
-def checksum(reference: str) -> str | None:
-    """SHA-256 of the file behind a reference, so that a changed file is another method; None where there is no file."""
-    path = _file(reference.rpartition(":")[0])
+def checksum(plugin: str) -> str | None:
+    """SHA-256 of a plug-in's file, so that a changed file is another method; None where there is no file."""
+    path = _file(plugin.rpartition(":")[0])
     return hashlib.sha256(path.read_bytes()).hexdigest() if path else None
 
 

@@ -7,7 +7,7 @@ from implementations.backends import BACKENDS
 from implementations.card import Card
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.methods import METHODS, find_method
-from implementations.plugins import is_reference
+from implementations.plugins import is_plugin
 from implementations.settings import Setting
 from implementations.tasks import TASKS, find_task
 from implementations.tasks.task import Task
@@ -69,7 +69,7 @@ def _about(name: str) -> list[str]:
         return about_method(METHODS[name], name)
     if name.replace("-", "_") in TASKS:
         return about_task(find_task(name), find_task(name).name)
-    if is_reference(name):
+    if is_plugin(name):
         try:
             return about_method(find_method(name), name)
         except SettingError as error:
@@ -91,7 +91,7 @@ def about_method(card: Card, name: str) -> list[str]:
 
     facts = {
         "what it is": card.summary,
-        "source": card.reference,
+        "source": card.citation,
         "its target": ": ".join(filter(None, [card.exactness, card.condition])),
         "reads": "mini-batches" if card.is_minibatch else "all points in every step",
         "runs in": " and ".join(card.libraries),

@@ -264,30 +264,12 @@ DERIVED: dict[str, Column] = {
 }
 #: What a run costs does not depend on its draws, so it counts whether or not the chains have converged.
 WITHOUT_DRAWS = frozenset(
-    [
-        "wall_clock_s",
-        "cpu_s",
-        "warmup_s",
-        "warmup_cpu_s",
-        "tuning_s",
-        "tuning_cpu_s",
-        "anchor_cpu_s",
-        "tuning_evaluations",
-        "compile_s",
-        "has_compilation_cache",
-        "peak_memory_mb",
-        "likelihood_evaluations",
-        "gradient_evaluations",
-        "data_fraction",
-        "step_microseconds",
-        "log_step_seconds",
-        "log_step_cpu",
-        "step_by_turns_us",
-        "reading_by_turns_us",
-        "log_step_by_turns",
-        "log_step_without_reading",
-        "log_step_evaluations",
-    ]
+    (
+        *("wall_clock_s", "cpu_s", "warmup_s", "warmup_cpu_s", "tuning_s", "tuning_cpu_s", "anchor_cpu_s", "compile_s"),
+        *("tuning_evaluations", "likelihood_evaluations", "gradient_evaluations", "data_fraction", "peak_memory_mb"),
+        *("has_compilation_cache", "step_microseconds", "step_by_turns_us", "reading_by_turns_us"),
+        *("log_step_seconds", "log_step_cpu", "log_step_by_turns", "log_step_without_reading", "log_step_evaluations"),
+    )
 )
 
 

@@ -38,6 +38,8 @@ MAX_R_HAT, MIN_ESS = 1.02, 400
 MAX_HALVES, MAX_EXCESS, MAX_WIDTH = 0.05, 1.5, 0.03
 #: The median ESS at which the halves' Monte Carlo error is well below MAX_HALVES: drawing stops there.
 ENOUGH_ESS = 3600
+#: A draw whose potential is farther above the median, in robust sds, is of a chain that has not arrived.
+MAX_OUTLIER = 12.0
 #: Draws per chain between two looks at the ESS, the fewest, and the most.
 BLOCK, FEWEST_DRAWS, MOST_DRAWS = 100, 200, 1500
 #: Test outputs whose convergence is watched.
@@ -59,6 +61,8 @@ class Gate:
     expected_halves: float
     #: Median ratio of the two halves' predictive sds.
     width_ratio: float
+    #: The highest potential of a draw above their median, in robust sds.
+    outlier: float
 
     @property
     def faults(self) -> list[str]:
@@ -72,6 +76,10 @@ class Gate:
                 f"halves {self.halves / self.expected_halves:.2f} times as far apart as expected, at most {MAX_EXCESS}",
             ),
             (abs(self.width_ratio - 1) <= MAX_WIDTH, f"widths {self.width_ratio:.3f}, within {MAX_WIDTH:.0%}"),
+            (
+                self.outlier <= MAX_OUTLIER,
+                f"a potential {self.outlier:.0f} sd above the median, at most {MAX_OUTLIER:g}",
+            ),
         ]
         return [text for passes, text in checks if not passes]
 
@@ -128,7 +136,7 @@ def watched(outputs: np.ndarray) -> np.ndarray:
     return outputs.reshape(*outputs.shape[:2], -1)
 
 
-def gate_of(outputs: np.ndarray) -> Gate:
+def gate_of(outputs: np.ndarray, potentials: np.ndarray) -> Gate:
     """The gate of draws (chains, draws, T[, K]), the first half of the chains from one kind of start."""
     traces = watched(outputs)
     chosen = np.linspace(0, traces.shape[2] - 1, min(MOST_WATCHED, traces.shape[2])).astype(int)
@@ -139,7 +147,10 @@ def gate_of(outputs: np.ndarray) -> Gate:
     sd = traces.reshape(-1, traces.shape[2]).std(axis=0)
     apart = float(np.sqrt(np.mean(((first.mean(axis=0) - second.mean(axis=0)) / sd) ** 2)))
     ratio = float(np.median(first.std(axis=0) / second.std(axis=0)))
-    return Gate(r_hat or np.inf, least, median, apart, float(np.sqrt(4 / max(median, 1.0))), ratio)
+    # A chain that arrives late hardly moves R-hat or the halves, and widens everything.
+    low, middle_potential, high = np.quantile(potentials, [0.16, 0.5, 0.84])
+    outlier = float((potentials.max() - middle_potential) / ((high - low) / 2))
+    return Gate(r_hat or np.inf, least, median, apart, float(np.sqrt(4 / max(median, 1.0))), ratio, outlier)
 
 
 def make(
@@ -157,7 +168,7 @@ def make(
     while True:
         blocks.append(chains.advance(state, BLOCK))
         outputs = np.concatenate([block.outputs for block in blocks], axis=1)
-        gate = gate_of(outputs)
+        gate = gate_of(outputs, np.concatenate([block.potentials for block in blocks], axis=1))
         num_draws = outputs.shape[1]
         print(
             f"{task_name} split {split} w {weight or total:g}: {num_draws} draws of {len(outputs)} chains, R-hat "
@@ -181,7 +192,7 @@ def make(
         "num_parameters": network.num_parameters,
         "widths": network.widths,
         "target_sd": data.target_sd,
-        "data_sha256": _digest(data),
+        "data_sha256": data_digest(data),
         "gate": {**asdict(gate), "faults": gate.faults},
         "scores": scores(network, data, outputs, positions),
         "sampler": _sampler(chains, state, blocks, seed),
@@ -270,6 +281,7 @@ def _sampler(chains: HMC, state: State, blocks: Sequence[Block], seed: int) -> d
         "method": "Hamiltonian Monte Carlo, identity mass in whitened coordinates",
         "num_chains": chains.num_chains,
         "starts": "half draws of the prior, half modes of independent searches",
+        "num_descent": state.num_descent,
         "num_warmup": chains.num_warmup,
         "num_draws": sum(block.outputs.shape[1] for block in blocks),
         "trajectory": chains.trajectory,
@@ -281,7 +293,7 @@ def _sampler(chains: HMC, state: State, blocks: Sequence[Block], seed: int) -> d
     }
 
 
-def _digest(data: NetworkData) -> str:
+def data_digest(data: NetworkData) -> str:
     """Of the standardised rows, so that another split or standardisation is noticed."""
     digest = hashlib.sha256()
     for array in (data.inputs, data.targets, data.test_inputs, data.test_targets):

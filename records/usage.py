@@ -1,9 +1,7 @@
-"""Where the processor time of a study went, from the records of its own processes.
+"""Where the processor time of a study went: ``python -m records.usage results/paper`` prints it.
 
-    python -m records.usage results/paper
-
-prints it. Every step adds a line to ``usage.log`` in the study's folder when it ends, well or not; a process that was
-killed adds none.
+Every step adds a line to ``usage.log`` in the study's folder when it ends, well or not; a process that was killed adds
+none.
 """
 
 import argparse
@@ -11,7 +9,8 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -29,14 +28,13 @@ WORK = {
     "networks": "data, training, modes and curvature",
     "references": "closed forms and gold standards",
     "evaluation": "metrics and curves",
-    "timing": "the same step at several N, by turns",
-    "look": "which claims want more seeds",
+    "timing": "the same step at several N, interleaved",
     "summary": "one row per run",
     "tracking": "MLflow",
     "report": "figures, tables, claims and the page",
     "snakemake": "reading the study, choosing and starting jobs",
 }
-#: What is left of a step's time when the phases it names are taken away.
+#: The kind of work that the rest of a step's time counts as, besides the phases that it names.
 REST = {
     "sample": "files",
     "network": "networks",
@@ -45,8 +43,8 @@ REST = {
     "evaluate": "evaluation",
     "track": "tracking",
 }
-#: What processes did that a step started and waited for, where that is not the step's own kind of work: compilers.
-#: Snakemake's are the other steps, which have lines of their own.
+#: The kind of work of the processes that a step started, if it is another: compilers. Snakemake starts the other
+#: steps, which have lines of their own.
 OF_CHILDREN = {"sample": "compilation", "tune": "compilation", "snakemake": None}
 
 
@@ -90,43 +88,32 @@ def metered(results: Path, step: str, what: str = "") -> Iterator[Meter]:
 
 
 def read_usage(results: Path) -> list[Usage]:
-    """The lines of a study; one that was cut short in the writing is left out."""
+    """The lines of a study; a line that was cut short is left out."""
     try:
         lines = (results / "usage.log").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
-    return [usage for line in lines if (usage := _parsed(line)) is not None]
-
-
-def _parsed(line: str) -> Usage | None:
-    try:
-        usage = json.loads(line)
-        return usage if {"step", "cpu_s", "children_s", "phases"} <= usage.keys() else None
-    except (ValueError, AttributeError):
-        return None
+    usages = []
+    for line in lines:
+        with suppress(ValueError, AttributeError):
+            usage = json.loads(line)
+            if {"step", "cpu_s", "children_s", "phases"} <= usage.keys():
+                usages.append(usage)
+    return usages
 
 
 def budget(usages: Sequence[Usage]) -> dict[str, float]:
     """Seconds of each kind of WORK, the largest first; nothing where there are no records."""
-    seconds: dict[str, float] = {}
+    seconds: Counter[str] = Counter()
     for usage in usages:
-        phases: Mapping[str, float] = usage["phases"]
-        rest = REST.get(usage["step"], str(usage["step"]))
-        # Of a run that was killed and went on, what the killed process did is in its phases too.
-        parts = [*phases.items(), (rest, max(0.0, usage["cpu_s"] - sum(phases.values())))]
-        of_children = OF_CHILDREN.get(usage["step"], rest)
-        if of_children and usage["children_s"]:
-            parts.append((of_children, usage["children_s"]))
-        for kind, more in parts:
-            seconds[kind] = seconds.get(kind, 0.0) + more
-    return dict(sorted(seconds.items(), key=lambda item: -item[1]))
-
-
-def budget_lines(seconds: Mapping[str, float]) -> list[str]:
-    """The budget as a table of text."""
-    total = sum(seconds.values())
-    lines = [f"{kind:16} {used:8.1f} s {used / total:6.1%}  {WORK.get(kind, '')}" for kind, used in seconds.items()]
-    return [*lines, f"{'all':16} {total:8.1f} s"]
+        step, phases = str(usage["step"]), usage["phases"]
+        rest = REST.get(step, step)
+        seconds.update(phases)
+        # The phases of a run that was killed and resumed include the time of the killed process.
+        seconds[rest] += max(0.0, usage["cpu_s"] - sum(phases.values()))
+        if (of_children := OF_CHILDREN.get(step, rest)) and usage["children_s"]:
+            seconds[of_children] += usage["children_s"]
+    return dict(seconds.most_common())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -134,10 +121,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("results", type=Path, help="the folder of its results, results/<study>")
     arguments = parser.parse_args(argv)
     seconds = budget(read_usage(arguments.results))
+    total = sum(seconds.values())
     if not seconds:
         print(f"{arguments.results} has no usage.log: run the study first", file=sys.stderr)
         return 2
-    print("\n".join(budget_lines(seconds)))
+    for kind, used in seconds.items():
+        print(f"{kind:16} {used:8.1f} s {used / total:6.1%}  {WORK.get(kind, '')}")
+    print(f"{'all':16} {total:8.1f} s")
     return 0
 
 

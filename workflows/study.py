@@ -25,7 +25,7 @@ from implementations.backends import BACKENDS
 from implementations.card import Card
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.methods import ALL_SETTINGS, find_method, source_of
-from implementations.plugins import absolute, is_reference
+from implementations.plugins import absolute, is_plugin
 from implementations.settings import Setting, Settings
 from implementations.tasks import find_task
 from implementations.tasks.task import PRIOR_SCALE, PRIORS, STOCHASTIC
@@ -228,7 +228,7 @@ def _expand(
         variant = _variant(entry, folder, place, mistakes)
         if variant is None:
             continue
-        if is_reference(variant.task) and files.setdefault(variant.name, variant.task) != variant.task:
+        if is_plugin(variant.task) and files.setdefault(variant.name, variant.task) != variant.task:
             mistakes.add((*place, "task"), f"{entry['task']}: another file has a task {variant.name!r} too")
         has_reference = "reference" not in entry and "reference" not in content
         for method, grid_place, grid in _grids(entry["methods"], (*place, "methods")):
@@ -257,9 +257,9 @@ def _cards(entries: Mapping[int, Any], folder: Path, mistakes: Mistakes) -> dict
             if name in cards:
                 continue
             try:
-                card = find_method(absolute(name, folder) if is_reference(name) else name)
+                card = find_method(absolute(name, folder) if is_plugin(name) else name)
             except SettingError as error:
-                mistakes.add(place if is_reference(name) else (*place, name), str(error))
+                mistakes.add(place if is_plugin(name) else (*place, name), str(error))
                 continue
             if any(card.name == other.name and card is not other for other in cards.values()):
                 mistakes.add(place, f"{name}: another file has a method {card.name!r} too")
@@ -271,7 +271,7 @@ def _variant(entry: Mapping[str, Any], folder: Path, place: Place, mistakes: Mis
     """The task of an entry, with the options that the task allows; None if there is no such task."""
     name = entry["task"]
     try:
-        task = absolute(name, folder) if is_reference(name) else name
+        task = absolute(name, folder) if is_plugin(name) else name
         usual = find_task(task)
     except SettingError as error:
         mistakes.add((*place, "task"), str(error))

@@ -50,7 +50,7 @@ def _card(card: Card) -> str:
     condition = f" ({text(card.condition)})" if card.condition else ""
     facts = {
         "called": text(card.label),
-        "from": f"*{text(card.reference)}*",
+        "from": f"*{text(card.citation)}*",
         "keeps its target?": f"{card.exactness}{condition}",
         "a step reads": "mini-batches" if card.is_minibatch else "all N points",
         "needs": "; ".join(NEEDS[need] for need in sorted(card.needs)),

@@ -23,7 +23,7 @@ from implementations.methods import (
     temperature,
 )
 from implementations.plugin_checks import Checked
-from implementations.plugins import is_reference, load
+from implementations.plugins import is_plugin, load
 from implementations.settings import SETTINGS, Setting, Settings, Sized
 
 METHODS: dict[str, Card] = {
@@ -54,7 +54,7 @@ _SOURCES: dict[Card, str] = {}
 
 
 def source_of(card: Card) -> str | None:
-    """The reference that a card which is not the suite's was found by."""
+    """The path that a card which is not the suite's was found by."""
     return _SOURCES.get(card)
 
 
@@ -62,7 +62,7 @@ def find_method(name: str) -> Card:
     """The card of a name, or of ``path/to/file.py:CARD`` or ``package.module:CARD``. Raises SettingError."""
     if name in METHODS:
         return METHODS[name]
-    if not is_reference(name):
+    if not is_plugin(name):
         raise SettingError(unknown("method", name, METHODS))
     card = load(name, Card)
     if card.name in METHODS:
@@ -71,10 +71,10 @@ def find_method(name: str) -> Card:
 
 
 @cache
-def _checked(card: Card, reference: str) -> Card:
+def _checked(card: Card, path: str) -> Card:
     """A card whose kernel's mistakes are named with its file; the same one for the same file, which shares its code."""
-    checked = replace(card, kernel=Checked(card.kernel, reference.rpartition(":")[0]))
-    _SOURCES[checked] = reference
+    checked = replace(card, kernel=Checked(card.kernel, path.rpartition(":")[0]))
+    _SOURCES[checked] = path
     return checked
 
 

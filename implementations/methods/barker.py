@@ -17,7 +17,7 @@ CARD = Card(
     name="barker_test",
     label="Barker test",
     summary="mini-batch Barker test: the noise of the loss difference serves as part of the test's randomness",
-    reference="Seita, Pan, Chen and Canny (2017); Barker (1965)",
+    citation="Seita, Pan, Chen and Canny (2017); Barker (1965)",
     kernel=Sequential(enough, known=barker),
     exactness=Exactness.CONDITIONAL,
     condition="for Gaussian noise of known variance below 1",

@@ -16,7 +16,7 @@ ROWS = (
         name="tunamh",
         label="TunaMH",
         summary="random walk, exact on a Poisson number of points drawn in proportion to bounds on their losses",
-        reference="Zhang, Cooper and De Sa (2020)",
+        citation="Zhang, Cooper and De Sa (2020)",
         kernel=Poisson("balanced"),
         exactness=Exactness.EXACT,
         own_settings=(
@@ -36,7 +36,7 @@ ROWS = (
         name="mh_ss",
         label="MH-SS",
         summary="random walk that first has to pass a proxy of the losses, then is exact on a Poisson number of points",
-        reference="Prado, Nemeth and Sherlock (2024)",
+        citation="Prado, Nemeth and Sherlock (2024)",
         kernel=Poisson("least"),
         exactness=Exactness.EXACT,
         own_settings=(_POINTS, STEP_SIZE.but(default=random_walk_step), WEIGHT, PROXY.but(default="first")),

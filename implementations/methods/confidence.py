@@ -36,7 +36,7 @@ CARD = Card(
     name="confidence",
     label="confidence sampler",
     summary="random walk that doubles its mini-batch until a concentration bound decides the acceptance",
-    reference="Bardenet, Doucet and Holmes (2014, 2017)",
+    citation="Bardenet, Doucet and Holmes (2014, 2017)",
     kernel=Sequential(enough, growth=2.0, has_span=True),
     exactness=Exactness.BIASED,
     condition="wrong decisions, at a rate below delta",

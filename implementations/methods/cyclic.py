@@ -21,7 +21,7 @@ def cyclic(card: Card, name: str, label: str, colour: str) -> Card:
         name=name,
         label=label,
         summary=f"{card.summary.partition(',')[0].partition(':')[0]}, with a cyclic step size",
-        reference=f"{card.reference}; Zhang, Li, Zhang, Chen and Wilson (2020)",
+        citation=f"{card.citation}; Zhang, Li, Zhang, Chen and Wilson (2020)",
         own_settings=(*settings, *SCHEDULE),
         colour=colour,
     )

@@ -84,7 +84,7 @@ CARD = Card(
     name="delayed_acceptance",
     label="delayed acceptance",
     summary="random walk whose moves first have to pass a quadratic around the mode, then a test on all data",
-    reference="Christen and Fox (2005); Banterle, Grazian, Lee and Robert (2019)",
+    citation="Christen and Fox (2005); Banterle, Grazian, Lee and Robert (2019)",
     kernel=kernel,
     exactness=Exactness.EXACT,
     own_settings=(STEP_SIZE.but(default=random_walk_step), WEIGHT, PROXY),

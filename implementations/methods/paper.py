@@ -4,7 +4,7 @@ Target with weight w, from the per-point losses l_j(theta) = -log p(y_j | x_j, t
 
     U_w(theta) = -log p(theta) + (w / N) sum_j l_j(theta)
 
-with w = N (``data``, the posterior), w = n (``batch``, the tempered posterior) or any number. Labels in ``reference``
+with w = N (``data``, the posterior), w = n (``batch``, the tempered posterior) or any number. Labels in ``citation``
 are those of *Data Subsampling for Bayesian Neural Networks* (Kawasaki, Adu-Gyamfi, Holzmann). Colours are the palette
 of Okabe and Ito, which colour-blind readers can tell apart, with two greys for ``ula`` and ``mala``.
 """
@@ -33,7 +33,7 @@ ROWS = (
         name="full_mh",
         label="full-data MH",
         summary="random-walk Metropolis-Hastings on all data",
-        reference="MH usual acceptance",
+        citation="MH usual acceptance",
         kernel=Metropolis(estimate="all", proposal="random_walk", acceptance="exact"),
         exactness=Exactness.EXACT,
         own_settings=(STEP_SIZE.but(default=random_walk_step), WEIGHT),
@@ -44,7 +44,7 @@ ROWS = (
         name="tempered",
         label="tempered",
         summary="random-walk Metropolis-Hastings on all data, with the likelihood tempered to weight n",
-        reference="mini-batch loss (Safe Bayes, L_N^n)",
+        citation="mini-batch loss (Safe Bayes, L_N^n)",
         kernel=Metropolis(estimate="all", proposal="random_walk", acceptance="exact"),
         exactness=Exactness.EXACT,
         own_settings=(BATCH_SIZE, STEP_SIZE.but(default=random_walk_step), _TEMPERED),
@@ -55,7 +55,7 @@ ROWS = (
         name="naive",
         label="naive",
         summary="Metropolis-Hastings that takes the mini-batch loss difference for the full one",
-        reference="usual delta",
+        citation="usual delta",
         kernel=Metropolis(estimate="batches", proposal="random_walk", acceptance="naive"),
         exactness=Exactness.BIASED,
         condition="ignores the noise of the loss difference",
@@ -67,7 +67,7 @@ ROWS = (
         name="pbnn",
         label="PBNN",
         summary="penalty Bayesian neural network: accepts by the mini-batch loss difference plus half its variance",
-        reference="random walk penalty acceptance (Algorithm 1)",
+        citation="random walk penalty acceptance (Algorithm 1)",
         kernel=Metropolis(estimate="batches", proposal="random_walk", acceptance="penalty"),
         exactness=Exactness.CONDITIONAL,
         condition="for Gaussian noise of known variance",
@@ -79,7 +79,7 @@ ROWS = (
         name="pbnn_corrected",
         label="PBNN, corrected",
         summary="pbnn with Ceperley and Dewing's correction for an estimated variance",
-        reference="the extension left open after random walk penalty acceptance",
+        citation="the extension left open after random walk penalty acceptance",
         kernel=Metropolis(estimate="batches", proposal="random_walk", acceptance="penalty_corrected"),
         exactness=Exactness.CONDITIONAL,
         condition="nearly, for Gaussian noise with an estimated variance below 1",
@@ -91,7 +91,7 @@ ROWS = (
         name="sgld",
         label="SGLD",
         summary="stochastic gradient Langevin dynamics, with a constant or decaying step",
-        reference="SGLD",
+        citation="SGLD",
         kernel=Metropolis(estimate="none", proposal="langevin", gradient="batch", acceptance="always"),
         exactness=Exactness.BIASED,
         condition="discretisation and gradient noise",
@@ -103,7 +103,7 @@ ROWS = (
         name="ula",
         label="ULA",
         summary="unadjusted Langevin algorithm: the full gradient, every move accepted",
-        reference="ULA",
+        citation="ULA",
         kernel=Metropolis(estimate="none", proposal="langevin", gradient="all", acceptance="always"),
         exactness=Exactness.BIASED,
         condition="discretisation",
@@ -115,7 +115,7 @@ ROWS = (
         name="mala",
         label="MALA",
         summary="Metropolis-adjusted Langevin algorithm on all data",
-        reference="Langevin proposal",
+        citation="Langevin proposal",
         kernel=Metropolis(estimate="all", proposal="langevin", gradient="all", acceptance="exact"),
         exactness=Exactness.EXACT,
         own_settings=(STEP_SIZE.but(default=adjusted_langevin_step), WEIGHT),
@@ -126,7 +126,7 @@ ROWS = (
         name="pbnn_mala",
         label="PBNN, MALA",
         summary="penalised MALA: mini-batch gradient in the proposal, penalty in the acceptance",
-        reference="PBNN MH acceptance",
+        citation="PBNN MH acceptance",
         kernel=Metropolis(estimate="batches", proposal="langevin", gradient="batch", acceptance="penalty"),
         exactness=Exactness.CONDITIONAL,
         condition="for Gaussian noise of known variance",

@@ -20,11 +20,12 @@ from implementations.networks.network import Network, columns_of
 TARGET_ACCEPTANCE = 0.8
 #: Lengths of trajectories vary by this share, steps by a tenth, so that no period of the target is met.
 JITTER = 0.3
-#: Iterations from the starts, with short trajectories: draws of the prior lie far out, and roll down first.
-NUM_DESCENT = 20
-#: Leapfrogs of those at most.
-MOST_DESCENT_STEPS = 30
-LEAST_STEP, MOST_STEP = 1e-5, 0.3
+#: Draws of the prior lie far out and roll down first: iterations of this, at the least and the most, and leapfrogs in
+#: each. Every chain has a step of its own there, or one chain that is farther out than the others would stay.
+LEAST_DESCENT, MOST_DESCENT, DESCENT_STEPS = 30, 400, 20
+#: A chain has arrived when its potential is within so many sqrt(P) of the others': at rest its sd is sqrt(P / 2).
+ARRIVED = 5.0
+LEAST_STEP, MOST_STEP = 1e-6, 0.3
 #: Searches for modes: full-batch Adam whose rate falls along a cosine.
 SEARCH_STEPS, SEARCH_RATE = 3000, 0.02
 SEARCH_SPREAD = 0.5
@@ -35,9 +36,12 @@ class State:
     """Where the chains are; all that going on to the same draws needs."""
 
     positions: np.ndarray  # (chains, P)
-    log_step: float
+    #: Of every chain in the descent, then the same for all.
+    log_step: np.ndarray  # (chains,)
     #: Of the warm-up's later iterations, whose mean the draws use.
     log_steps: list[float] = field(default_factory=list)
+    #: Iterations of the descent, once it has ended.
+    num_descent: int | None = None
     iteration: int = 0
     num_gradients: int = 0
     cpu_seconds: float = 0.0
@@ -94,7 +98,8 @@ class HMC:
         modes = find_modes(self._potential, self.network.num_parameters, self.seed, num_modes)
         cost = num_modes * SEARCH_STEPS
         seconds = time.process_time() - start
-        return State(np.concatenate([draws, modes]), np.log(0.02), num_gradients=cost, cpu_seconds=seconds)
+        steps = np.full(self.num_chains, np.log(0.02))
+        return State(np.concatenate([draws, modes]), steps, num_gradients=cost, cpu_seconds=seconds)
 
     def advance(self, state: State, num_draws: int) -> Block:
         """Finish the warm-up, then draw; ``state`` moves on."""
@@ -103,58 +108,65 @@ class HMC:
         kept: list[tuple[np.ndarray, ...]] = []
         start = time.process_time()
         positions = jnp.asarray(state.positions)
-        last = max(state.iteration, self.num_warmup) + num_draws
-        while state.iteration < last:
-            step, num_steps = self._schedule(state)
+        while len(kept) < num_draws:
+            steps, num_steps = self._schedule(state)
             noise = np.random.default_rng([self.seed, 1, state.iteration])
             momenta = noise.standard_normal(positions.shape, np.float32)
             uniforms = noise.random(self.num_chains, np.float32)
-            positions, potentials, acceptance = self._move(positions, momenta, uniforms, jnp.float32(step), num_steps)
-            accepted = np.asarray(acceptance)
+            positions, potentials, acceptance = self._move(positions, momenta, uniforms, jnp.float32(steps), num_steps)
             state.num_gradients += self.num_chains * (num_steps + 1)
-            if state.iteration < self.num_warmup:
-                self._adapt(state, accepted)
+            if self._is_warm(state):
+                kept.append(tuple(map(np.asarray, (self._outputs(positions), positions, potentials, acceptance))))
             else:
-                kept.append((*map(np.asarray, (self._outputs(positions), positions, potentials)), accepted))
+                self._adapt(state, np.asarray(acceptance), np.asarray(potentials))
             state.iteration += 1
         state.positions = np.asarray(positions)
         state.cpu_seconds += time.process_time() - start
         return Block(*(np.stack(parts, axis=1) for parts in zip(*kept, strict=True)))
 
+    def _is_warm(self, state: State) -> bool:
+        return state.num_descent is not None and state.iteration >= state.num_descent + self.num_warmup
+
     def step_size(self, state: State) -> float:
-        return float(np.exp(np.mean(state.log_steps) if state.log_steps else state.log_step))
+        return float(np.exp(np.mean(state.log_steps) if state.log_steps else np.median(state.log_step)))
 
-    def _schedule(self, state: State) -> tuple[float, int]:
-        """The step and the number of leapfrogs of an iteration."""
-        is_warmup = state.iteration < self.num_warmup
-        step = float(np.exp(state.log_step)) if is_warmup else self.step_size(state)
+    def _schedule(self, state: State) -> tuple[np.ndarray, int]:
+        """The step of every chain, and the number of leapfrogs, of an iteration."""
         jitter = np.random.default_rng([self.seed, 2, state.iteration]).uniform(-1, 1, 2)
-        length = self.trajectory * (1 + JITTER * jitter[0])
+        if state.num_descent is None:
+            return np.exp(state.log_step) * (1 + 0.1 * jitter[1]), DESCENT_STEPS
+        step = self.step_size(state) if self._is_warm(state) else float(np.exp(state.log_step[0]))
         # Short while the step is still off: a long trajectory of a wrong step is wasted.
-        share = 0.15 if state.iteration < NUM_DESCENT else 0.3 if state.iteration < self.num_warmup / 2 else 1.0
-        num_steps = max(1, round(share * length / step)) if is_warmup else max(1, round(length / step))
-        if state.iteration < NUM_DESCENT:
-            num_steps = min(num_steps, MOST_DESCENT_STEPS)
-        return step * (1 + 0.1 * jitter[1]), num_steps
+        is_early = state.iteration < state.num_descent + self.num_warmup / 3
+        length = self.trajectory * (0.3 if is_early else 1.0) * (1 + JITTER * jitter[0])
+        return np.full(self.num_chains, step * (1 + 0.1 * jitter[1])), max(1, round(length / step))
 
-    def _adapt(self, state: State, acceptance: np.ndarray) -> None:
+    def _adapt(self, state: State, acceptance: np.ndarray, potentials: np.ndarray) -> None:
         """Robbins-Monro on the logarithm of the step; dual averaging collapses where chains start far out."""
-        # Early on, single chains that are still far out must not decide for all.
-        found = np.median(acceptance) if state.iteration < 0.4 * self.num_warmup else acceptance.mean()
-        gain = 0.7 if state.iteration < NUM_DESCENT else 0.6 / np.sqrt(1 + (state.iteration - NUM_DESCENT) / 10)
-        moved = state.log_step + gain * float(found - TARGET_ACCEPTANCE)
-        state.log_step = float(np.clip(moved, np.log(LEAST_STEP), np.log(MOST_STEP)))
-        if state.iteration >= 0.6 * self.num_warmup:
-            state.log_steps.append(state.log_step)
+        if state.num_descent is None:
+            state.log_step = np.clip(
+                state.log_step + 0.7 * (acceptance - TARGET_ACCEPTANCE), np.log(LEAST_STEP), np.log(MOST_STEP)
+            )
+            behind = potentials - np.median(potentials)
+            has_arrived = behind.max() <= ARRIVED * np.sqrt(self.network.num_parameters)
+            if state.iteration + 1 >= (LEAST_DESCENT if has_arrived else MOST_DESCENT):
+                state.num_descent = state.iteration + 1
+                state.log_step[:] = np.median(state.log_step)
+            return
+        number = state.iteration - state.num_descent
+        moved = state.log_step[0] + 0.6 / np.sqrt(1 + number / 10) * float(acceptance.mean() - TARGET_ACCEPTANCE)
+        state.log_step[:] = np.clip(moved, np.log(LEAST_STEP), np.log(MOST_STEP))
+        if number >= 0.6 * self.num_warmup:
+            state.log_steps.append(float(state.log_step[0]))
 
-    def _trajectories(self, positions: Any, momenta: Any, uniforms: Any, step: Any, num_steps: Any) -> Any:
+    def _trajectories(self, positions: Any, momenta: Any, uniforms: Any, steps: Any, num_steps: Any) -> Any:
         import jax
         import jax.numpy as jnp
 
         value_and_gradient = jax.value_and_grad(self._potential)
 
         def one(chain: Any) -> Any:
-            start, momentum, uniform = chain
+            start, momentum, uniform, step = chain
             value, gradient = value_and_gradient(start)
 
             def leapfrog(_: Any, carry: Any) -> Any:
@@ -170,7 +182,7 @@ class HMC:
             is_accepted = uniform < acceptance
             return jnp.where(is_accepted, end, start), jnp.where(is_accepted, end_value, value), acceptance
 
-        return jax.lax.map(one, (positions, momenta, uniforms))
+        return jax.lax.map(one, (positions, momenta, uniforms, steps))
 
 
 def find_modes(potential: Callable[[Any], Any], num_parameters: int, seed: int, count: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.kernels.permutation import LARGEST_DOMAIN
-from implementations.plugins import absolute, checksum, is_reference, load
+from implementations.plugins import absolute, checksum, is_plugin, load
 from implementations.tasks.data import (
     adult,
     california,
@@ -55,7 +55,7 @@ def find_task(
     With ``fresh_points`` the network is as ever, but what chains read are so many newly drawn points: a stand-in for a
     stream of data, in which no point comes twice.
     """
-    found = _from_file(name) if is_reference(name) else TASKS.get(name.replace("-", "_"))
+    found = _from_file(name) if is_plugin(name) else TASKS.get(name.replace("-", "_"))
     if found is None:
         raise SettingError(unknown("task", name, TASKS))
     task = _resized(found, num_points)
@@ -93,10 +93,10 @@ def _check_count(name: str, count: object) -> None:
         raise SettingError(f"{name} = {count!r} must be a whole number from 2 to {LARGEST_DOMAIN}")
 
 
-def _from_file(reference: str) -> Task:
-    task = load(reference, Task)
+def _from_file(path: str) -> Task:
+    task = load(path, Task)
     if task.name in TASKS:
-        raise SettingError(f"{reference}: the suite has a task {task.name!r} of its own; choose another name")
+        raise SettingError(f"{path}: the suite has a task {task.name!r} of its own; choose another name")
     return task
 
 
@@ -197,11 +197,11 @@ def _train(
     return train_network(task, points, seed, prior=prior, prior_scale=prior_scale, progress=progress)
 
 
-def own_network(task: Task, reference: str) -> Network | None:
+def own_network(task: Task, path: str) -> Network | None:
     """The network of a task's own, if it has one, with where it is found again."""
     if task.network is None:
         return None
-    named = reference if is_reference(reference) else f"{__name__}.{reference}:TASK"
+    named = path if is_plugin(path) else f"{__name__}.{path}:TASK"
     source = absolute(named, Path())
     return replace(task.network, source=source, checksum=checksum(source) or "")
 

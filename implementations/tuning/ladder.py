@@ -32,15 +32,14 @@ of their own, fixed by the run's seed, and are thrown away.
 """
 
 import math
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from implementations.backends import Draws, Sampler, build_sampler
+from implementations.backends import build_sampler
 from implementations.card import Card, Exactness
 from implementations.schedule import chunks, draw_steps
 from implementations.settings import Settings
@@ -48,7 +47,7 @@ from implementations.tasks.derivatives import loss_and_gradient
 from implementations.tasks.geometry import START_SPREAD
 from implementations.tasks.problem import Problem
 from implementations.tasks.starts import starts
-from implementations.tuning.pilot import Tuned, ladder, pilot_seed
+from implementations.tuning.pilot import Pilot, Tuned, ladder, pilot_seed
 
 #: The budget: so many passes over the data by every chain, and on few data so many evaluations in all.
 NUM_PASSES, LEAST_BUDGET = 100, 24_000_000
@@ -183,7 +182,8 @@ def climb(
     """The best step of the ladder: by the temperature, or by what is known of the target. Raises Skipped."""
     own_seed, budget = pilot_seed(seed), budget or budget_of(problem.num_points, settings.chains)
     default = card.settings["step_size"].default_for(problem.num_parameters)
-    pilot = Pilot(problem, card, replace(settings, step_size=default), backend, own_seed, known, budget)
+    given = replace(settings, step_size=default)
+    pilot = LadderPilot(problem, card, backend, own_seed, budget, settings=given, known=known)
     rungs = pilot.rungs(default, card.settings["step_size"].maximum)
     if rungs and known is not None:
         best, warning, rungs = pilot.confirmed(rungs, SHARE_OF_LAST * budget)
@@ -191,22 +191,9 @@ def climb(
         best, warning = pilot.usable(rungs)
     else:
         best, warning = Rung(default), f"{budget} evaluations are too few for a ladder of steps; the default stays"
-    return Tuned(
-        settings=replace(settings, step_size=best.step_size),
-        chosen={"step_size": best.step_size},
-        why=_why(best, len(rungs)),
-        acceptance=best.acceptance,
-        best_acceptance=None,
-        variance=None,
-        largest_variance=None,
-        num_steps=pilot.num_steps,
-        num_likelihoods=pilot.num_likelihoods,
-        num_gradients=pilot.num_gradients,
-        budget=budget,
-        compile_seconds=pilot.compile_seconds,
-        compile_cpu_seconds=pilot.compile_cpu_seconds,
-        warning=warning,
-        rungs=[rung.record() for rung in rungs],
+    found = [rung.record() for rung in rungs]
+    return pilot.tuned(
+        {"step_size": best.step_size}, _why(best, len(rungs)), best.acceptance, warning=warning, rungs=found
     )
 
 
@@ -230,36 +217,22 @@ def choose(rungs: list[Rung], num_steps: int) -> tuple[Rung, str | None]:
 
 
 @dataclass
-class Pilot:
-    """Short chains of one method at several steps; what they have cost so far."""
+class LadderPilot(Pilot):
+    """Short chains of one method at several steps."""
 
-    problem: Problem
-    card: Card
-    settings: Settings
-    backend: str
-    seed: int
+    settings: Settings = field(kw_only=True)
     known: Known | None = None
-    budget: float = math.inf
     #: Evaluations of the budget that pilots leave to others.
     reserved: float = 0.0
-    num_steps: int = 0
-    num_likelihoods: int = 0
-    num_gradients: int = 0
-    compile_seconds: float = 0.0
-    compile_cpu_seconds: float = 0.0
 
     @property
     def is_exact(self) -> bool:
         return self.card.exactness is Exactness.EXACT
 
     @property
-    def num_evaluations(self) -> int:
-        return self.num_likelihoods + self.num_gradients
-
-    @property
-    def left(self) -> float:
+    def affordable(self) -> float:
         """Evaluations that a pilot may take now."""
-        return self.budget - self.reserved - self.num_evaluations
+        return self.left - self.reserved
 
     @cached_property
     def variances(self) -> np.ndarray:
@@ -272,19 +245,22 @@ class Pilot:
 
     def rungs(self, default: float, maximum: float) -> list[Rung]:
         """By step; as many as there is budget for, from the default outwards; none where that is one or none."""
-        cost = self._probed_cost()
+        # By the code that the run itself will need.
+        sampler = build_sampler(self.backend, self.problem, self.card, self.settings)
+        self.advance(sampler, self.started(sampler, self._starts(1.0)), NUM_PROBED)
+        cost = max(1.0, self.num_evaluations / NUM_PROBED)
+        of_last = 0.0 if self.known is None else (1 - SHARE_OF_LADDER) * (self.budget or 0)
         # Whether the best one bears the starts of a run is asked more than once only where it does not.
-        of_starts, of_last = 2 * LEAST_STEPS * cost, 0.0 if self.known is None else (1 - SHARE_OF_LADDER) * self.budget
-        self.reserved = of_starts + of_last + self._temperature_cost
+        self.reserved = 2 * LEAST_STEPS * cost + of_last + self._temperature_cost
         steps = [default * 2.0**exponent for exponent in RUNGS if default * 2.0**exponent <= maximum]
-        count = min(len(steps) + MORE_RUNGS, int(self.left / (LEAST_STEPS * cost + self._temperature_cost)))
+        count = min(len(steps) + MORE_RUNGS, int(self.affordable / (LEAST_STEPS * cost + self._temperature_cost)))
         if count < 2:
             return []
         rungs: list[Rung] = []
 
         def is_tried(step_size: float) -> bool:
             """What one rung leaves of its share goes to the others."""
-            share = (self.left + self._temperature_cost) / max(1, count - len(rungs)) - self._temperature_cost
+            share = (self.affordable + self._temperature_cost) / max(1, count - len(rungs)) - self._temperature_cost
             foretold = _foretold_cost(rungs, step_size) or cost
             if share < LEAST_STEPS * foretold:
                 return False
@@ -298,7 +274,7 @@ class Pilot:
             is_above = step_size >= default
             is_open[is_above] = is_open[is_above] and is_tried(step_size)
         while 1 < len(rungs) < count:
-            best = self._choose(rungs)[0]
+            best = choose(rungs, self.settings.num_steps)[0]
             step_size = best.step_size * (2 if best is rungs[-1] else 0.5)
             if best not in (rungs[0], rungs[-1]) or step_size > maximum or not is_tried(step_size):
                 break
@@ -307,10 +283,10 @@ class Pilot:
 
     def usable(self, rungs: list[Rung]) -> tuple[Rung, str | None]:
         """The best rung whose step also works from the starts of a run, or the smallest."""
-        best, warning = self._choose(rungs)
+        best, warning = choose(rungs, self.settings.num_steps)
         while len(rungs) > 1 and best.draws_per_step > 0 and not self._works_from_starts(best):
             rungs = [rung for rung in rungs if rung.step_size < best.step_size] or rungs[:1]
-            best, warning = self._choose(rungs)
+            best, warning = choose(rungs, self.settings.num_steps)
         return best, warning
 
     def confirmed(self, rungs: list[Rung], share: float) -> tuple[Rung, str | None, list[Rung]]:
@@ -321,7 +297,7 @@ class Pilot:
             if best.draws_per_step == 0:
                 break
             self.reserved = max(0.0, self.reserved - share)
-            last.append(self._rung(best.step_size, min(share, self.left) / best.cost, best.cost))
+            last.append(self._rung(best.step_size, min(share, self.affordable) / best.cost, best.cost))
             if last[-1].is_within_bound:
                 return last[-1], warning, [*rungs, *last]
             left = [rung for rung in left if rung.step_size < best.step_size]
@@ -329,9 +305,6 @@ class Pilot:
                 return last[-1], f"no step of the ladder has predictions within {BIAS_BOUND:g}", [*rungs, *last]
         best = self.usable(left)[0]
         return best, f"none of the last {len(last)} steps was confirmed; the next smaller is taken", [*rungs, *last]
-
-    def _choose(self, rungs: list[Rung]) -> tuple[Rung, str | None]:
-        return choose(rungs, self.settings.num_steps)
 
     def _works_from_starts(self, rung: Rung) -> bool:
         """Do all chains stay finite where every move is made, and does every chain move where some are rejected?
@@ -379,12 +352,6 @@ class Pilot:
         temperature = self._temperature(late, other_means(early))
         return Rung(step_size, draws_per_step, *temperature, acceptance, cost / num_steps)
 
-    def _probed_cost(self) -> float:
-        """Evaluations of a step of all chains at the default step size, by the code that the run itself will need."""
-        sampler = build_sampler(self.backend, self.problem, self.card, self.settings)
-        self._advance(sampler, self._started(sampler, 1.0), NUM_PROBED)
-        return max(1.0, self.num_evaluations / NUM_PROBED)
-
     def _run(
         self, step_size: float, num_steps: int, spread: float, cost: float
     ) -> tuple[np.ndarray, np.ndarray, float]:
@@ -395,40 +362,28 @@ class Pilot:
         length = num_steps - num_steps % thin
         settings = replace(self.settings, num_steps=length, num_warmup=0, thin=thin, own=own)
         sampler = build_sampler(self.backend, self.problem, self.card, settings).at_step_size(step_size)
-        carry = self._started(sampler, spread)
+        carry = self.started(sampler, self._starts(spread))
         positions = [np.zeros((settings.chains, 0, self.problem.num_parameters))]
         acceptances = [np.zeros((settings.chains, 0))]
         lengths = [chunk.num_steps for chunk in chunks(settings)]
         # The first steps tell what the others will take.
         first = min(lengths[0], -(-LEAST_STEPS // thin) * thin)
         for piece in (first, lengths[0] - first, *lengths[1:]):
-            affordable = int(min(piece, self.left / cost)) // thin * thin
+            affordable = int(min(piece, self.affordable / cost)) // thin * thin
             if affordable < 1:
                 break
             before = self.num_evaluations
-            carry, draws = self._advance(sampler, carry, affordable)
+            carry, draws = self.advance(sampler, carry, affordable)
             cost = max(1.0, (self.num_evaluations - before) / affordable)
             positions.append(draws.positions)
             acceptances.append(draws.acceptance)
         kept, acceptance = np.concatenate(positions, axis=1), np.concatenate(acceptances, axis=1)
         return kept, draw_steps(settings)[1][: kept.shape[1]], float(acceptance.mean()) if acceptance.size else 0.0
 
-    def _started(self, sampler: Sampler, spread: float) -> Any:
-        """A carry of chains. Pilots are too short to forget a start wider than the target, which is a spread of 1."""
+    def _starts(self, spread: float) -> np.ndarray:
+        """Pilots are too short to forget a start wider than the target, which is a spread of 1."""
         weight, chains = self.settings.target_weight(self.problem.num_points), self.settings.chains
-        carry = sampler.start(starts(self.problem, weight, chains, self.seed, spread), self.seed)
-        started, cpu_started = time.perf_counter(), time.process_time()
-        sampler.compile(carry)
-        self.compile_seconds += time.perf_counter() - started
-        self.compile_cpu_seconds += time.process_time() - cpu_started
-        return carry
-
-    def _advance(self, sampler: Sampler, carry: Any, num_steps: int) -> tuple[Any, Draws]:
-        carry, draws, costs = sampler.advance(carry, num_steps)
-        self.num_steps += num_steps
-        self.num_likelihoods += int(costs.num_likelihoods.sum())
-        self.num_gradients += int(costs.num_gradients.sum())
-        return carry, draws
+        return starts(self.problem, weight, chains, self.seed, spread)
 
     @property
     def _temperature_cost(self) -> float:

@@ -16,12 +16,13 @@ nothing else. They are thrown away: the run begins afresh with numbers that stay
 import math
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from implementations.backends import Costs, Sampler, build_sampler
+from implementations.backends import Draws, Sampler, build_sampler
 from implementations.card import Card
 from implementations.infrastructure.errors import SettingError
 from implementations.kernels.estimates import finite_factor, points_of_delta, population
@@ -53,16 +54,10 @@ LARGEST_GROWTH = 100.0
 class Tuned:
     """What a pilot run found, and what it took."""
 
-    settings: Settings
     #: The settings that were ``auto``.
     chosen: dict[str, float | int]
     why: str
     acceptance: float | None
-    #: None where the step was found by a ladder.
-    best_acceptance: float | None
-    #: Median of the pilot's variances, and what the bias budget allows; None for a method without noise.
-    variance: float | None
-    largest_variance: float | None
     num_steps: int
     num_likelihoods: int
     num_gradients: int
@@ -70,6 +65,11 @@ class Tuned:
     budget: int | None
     compile_seconds: float
     compile_cpu_seconds: float
+    #: None where the step was found by a ladder.
+    best_acceptance: float | None = None
+    #: Median of the pilot's variances, and what the bias budget allows; None for a method without noise.
+    variance: float | None = None
+    largest_variance: float | None = None
     #: Of one point's share in the loss difference, as the pilot's moves have it in common; None: not measured.
     skewness: float | None = None
     #: What stands in the way of the aims, and what would help.
@@ -78,8 +78,8 @@ class Tuned:
     rungs: list[dict[str, Any]] = field(default_factory=list)
 
     def record(self) -> dict[str, Any]:
-        """In plain values, without the settings of the run that it belongs to."""
-        dropped = {"settings", "compile_seconds", "compile_cpu_seconds", *(() if self.rungs else ("rungs",))}
+        """In plain values."""
+        dropped = {"compile_seconds", "compile_cpu_seconds", *(() if self.rungs else ("rungs",))}
         return {name: value for name, value in asdict(self).items() if name not in dropped}
 
 
@@ -109,7 +109,7 @@ def tune(problem: Problem, card: Card, settings: Settings, backend: str, seed: i
     Without a budget the pilot makes as many steps as the warm-up has. Raises Skipped, and SettingError for a budget
     that is too small.
     """
-    pilot = Pilot(problem, card, backend, pilot_seed(seed), budget)
+    pilot = NoisePilot(problem, card, backend, pilot_seed(seed), budget)
     defaults = {name: card.settings[name].default_for(problem.num_parameters) for name in settings.automatic}
     start, is_stepped, warning = replace(settings, **defaults), "step_size" in settings.automatic, None
     if "num_batches" in settings.automatic:
@@ -121,47 +121,89 @@ def tune(problem: Problem, card: Card, settings: Settings, backend: str, seed: i
         start, warning = _fewest_batches(pilot, start, first, is_stepped)
     seen = pilot.stage(start, is_stepped, settings.num_warmup - pilot.num_steps)
     found = replace(start, step_size=_rounded(seen.step_size)) if is_stepped else start
-    limit = pilot.largest_variance(found)
-    return Tuned(
-        settings=found,
-        chosen={name: getattr(found, name) for name in settings.automatic},
-        why=_why(card, seen, limit),
-        acceptance=seen.acceptance,
-        best_acceptance=_best(card),
-        variance=None if math.isinf(limit) else seen.variance,
-        largest_variance=None if math.isinf(limit) else limit,
-        skewness=None if math.isinf(limit) else pilot.skewness,
-        num_steps=pilot.num_steps,
-        num_likelihoods=pilot.num_likelihoods,
-        num_gradients=pilot.num_gradients,
-        budget=budget,
-        compile_seconds=pilot.compile_seconds,
-        compile_cpu_seconds=pilot.compile_cpu_seconds,
-        warning=warning,
-    )
+    limit, noise, why = pilot.largest_variance(found), {}, f"acceptance {seen.acceptance:.2f}, best {pilot.best:g}"
+    if math.isfinite(limit):
+        noise = {"variance": seen.variance, "largest_variance": limit, "skewness": pilot.skewness}
+        why += f"; variance {seen.variance:.2g}, at most {limit:.2g}"
+    chosen = {name: getattr(found, name) for name in settings.automatic}
+    return pilot.tuned(chosen, why, seen.acceptance, best_acceptance=pilot.best, warning=warning, **noise)
 
 
 @dataclass
 class Pilot:
-    """Chains that a run is tuned by; what they have cost so far."""
+    """Chains that a run is tuned by, and what they have cost so far."""
 
     problem: Problem
     card: Card
     backend: str
     seed: int
-    budget: int | None
+    budget: int | None = None
     num_steps: int = 0
     num_likelihoods: int = 0
     num_gradients: int = 0
     compile_seconds: float = 0.0
     compile_cpu_seconds: float = 0.0
+
+    @property
+    def num_evaluations(self) -> int:
+        return self.num_likelihoods + self.num_gradients
+
+    @property
+    def left(self) -> float:
+        """Evaluations of the budget."""
+        return math.inf if self.budget is None else self.budget - self.num_evaluations
+
+    @contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Time what is compilation, or nearly all of it."""
+        started, cpu_started = time.perf_counter(), time.process_time()
+        yield
+        self.compile_seconds += time.perf_counter() - started
+        self.compile_cpu_seconds += time.process_time() - cpu_started
+
+    def started(self, sampler: Sampler, positions: np.ndarray) -> Any:
+        """A carry of chains that begin at these positions."""
+        carry = sampler.start(positions, self.seed)
+        with self.compiling():
+            sampler.compile(carry)
+        return carry
+
+    def advance(self, sampler: Sampler, carry: Any, num_steps: int, is_warmup: bool = False) -> tuple[Any, Draws]:
+        carry, draws, costs = sampler.advance(carry, num_steps, is_warmup)
+        self.num_steps += num_steps
+        self.num_likelihoods += int(costs.num_likelihoods.sum())
+        self.num_gradients += int(costs.num_gradients.sum())
+        return carry, draws
+
+    def tuned(self, chosen: dict[str, float | int], why: str, acceptance: float | None, **found: Any) -> Tuned:
+        return Tuned(
+            chosen=chosen,
+            why=why,
+            acceptance=acceptance,
+            num_steps=self.num_steps,
+            num_likelihoods=self.num_likelihoods,
+            num_gradients=self.num_gradients,
+            budget=self.budget,
+            compile_seconds=self.compile_seconds,
+            compile_cpu_seconds=self.compile_cpu_seconds,
+            **found,
+        )
+
+
+@dataclass
+class NoisePilot(Pilot):
+    """Chains whose step and mini-batches follow from their acceptance and their noise."""
+
     positions: np.ndarray | None = field(default=None, repr=False)
     #: Of one point, as moves of the latest stage have it in common.
     skewness: float | None = None
 
     @property
-    def num_evaluations(self) -> int:
-        return self.num_likelihoods + self.num_gradients
+    def best(self) -> float:
+        """The share of accepted moves to aim at."""
+        best = self.card.best_acceptance
+        assert best is not None, "refused by Card.resolve"
+        return best
 
     def stage(self, settings: Settings, is_stepped: bool, num_steps: int, share: float = 1.0) -> Seen:
         """So many steps at the most, and a share of the evaluations that are left, in rounds after each of which the
@@ -171,18 +213,18 @@ class Pilot:
         sampler = build_sampler(self.backend, self.problem, self.card, settings)
         if self.positions is None:
             self.positions = sampler.inputs.starts(self.seed)
-        carry = sampler.start(self.positions, self.seed)
-        started, cpu_started = time.perf_counter(), time.process_time()
-        sampler.compile(carry)
-        self.compile_seconds += time.perf_counter() - started
-        self.compile_cpu_seconds += time.process_time() - cpu_started
+        carry = self.started(sampler, self.positions)
         rounds: list[Seen] = []
         step_size, length = settings.step_size, _whole(SHORTEST_ROUND, stride)
-        last_step, last_evaluation = self.num_steps + num_steps, self.num_evaluations + share * self._left()
+        last_step, last_evaluation = self.num_steps + num_steps, self.num_evaluations + share * self.left
         while True:
             before = self.num_evaluations
-            carry, draws, costs = sampler.at_step_size(step_size).advance(carry, length, is_warmup=True)
-            self._count(length, costs)
+            carry, draws = self.advance(sampler.at_step_size(step_size), carry, length, is_warmup=True)
+            if self.left < 0:
+                raise SettingError(
+                    f"a tuning of {self.budget} evaluations is too short for {self.card.name} on "
+                    f"{self.problem.task!r}: {self.num_steps} steps take {self.num_evaluations}; raise it"
+                )
             rounds.append(Seen(step_size, float(draws.acceptance.mean()), float(np.median(draws.variance))))
             cost = (self.num_evaluations - before) / length
             if len(rounds) == 1:
@@ -206,7 +248,7 @@ class Pilot:
 
     def _change(self, seen: Seen, settings: Settings, count: int) -> float:
         """How far the logarithm of the step is from where both aims are met, as v and sigma^2 grow like the step."""
-        of_acceptance = log_acceptance_variance(_best(self.card)) / log_acceptance_variance(seen.acceptance, count)
+        of_acceptance = log_acceptance_variance(self.best) / log_acceptance_variance(seen.acceptance, count)
         limit = self.largest_variance(settings)
         of_noise = limit / seen.variance if seen.variance > 0 else math.inf
         change = math.log(min(of_acceptance, of_noise))
@@ -219,31 +261,16 @@ class Pilot:
     def _look(self, sampler: Sampler, settings: Settings, positions: np.ndarray) -> None:
         """Measure the skewness of the noise at moves from these positions (chains, draws, P), if that is affordable."""
         of_move = 2 * self.problem.num_points
-        number = int(min(NUM_LOOKED_AT, max(MOST_LOOKED_AT // of_move, 2), self._left() // (2 * of_move)))
+        number = int(min(NUM_LOOKED_AT, max(MOST_LOOKED_AT // of_move, 2), self.left // (2 * of_move)))
         if math.isinf(largest_variance(self.card.acceptance, settings.shapes)) or number < 2:
             return
         places = positions.reshape(-1, positions.shape[-1])
         places = places[np.linspace(0, len(places) - 1, number).astype(int)]
-        started, cpu_started = time.perf_counter(), time.process_time()
-        found = sampler.audit(places, np.full(number, self.num_steps), self.seed)
         # Nearly all of it is compilation.
-        self.compile_seconds += time.perf_counter() - started
-        self.compile_cpu_seconds += time.process_time() - cpu_started
+        with self.compiling():
+            found = sampler.audit(places, np.full(number, self.num_steps), self.seed)
         self.num_likelihoods += number * of_move
         self.skewness = shared_skewness(found, settings.shapes)
-
-    def _count(self, num_steps: int, costs: Costs) -> None:
-        self.num_steps += num_steps
-        self.num_likelihoods += int(costs.num_likelihoods.sum())
-        self.num_gradients += int(costs.num_gradients.sum())
-        if self._left() < 0:
-            raise SettingError(
-                f"a tuning of {self.budget} evaluations is too short for {self.card.name} on {self.problem.task!r}: "
-                f"{self.num_steps} steps take {self.num_evaluations}; raise it"
-            )
-
-    def _left(self) -> float:
-        return math.inf if self.budget is None else self.budget - self.num_evaluations
 
 
 def pilot_seed(seed: int) -> int:
@@ -260,11 +287,11 @@ def log_acceptance_variance(acceptance: float, count: float = 1e6) -> float:
     return float((2 * ndtri(min(max(acceptance, margin), 1 - margin) / 2)) ** 2)
 
 
-def _fewest_batches(pilot: Pilot, settings: Settings, seen: Seen, is_stepped: bool) -> tuple[Settings, str | None]:
+def _fewest_batches(pilot: NoisePilot, settings: Settings, seen: Seen, is_stepped: bool) -> tuple[Settings, str | None]:
     """The settings with the fewest mini-batches that meet the aims, and the step that goes with them; where none do,
     with the most there are, and what would."""
     card, num_points = pilot.card, pilot.problem.num_points
-    step_size, best = seen.step_size, log_acceptance_variance(_best(card))
+    step_size, best = seen.step_size, log_acceptance_variance(pilot.best)
     if is_stepped:
         # What the noise leaves of v is the target's own, and grows like the step.
         own = max(log_acceptance_variance(seen.acceptance) - seen.variance, LEAST_SHARE * seen.variance)
@@ -289,9 +316,9 @@ def _fewest_batches(pilot: Pilot, settings: Settings, seen: Seen, is_stepped: bo
     return replace(found, step_size=share * step_size) if is_stepped else found, warning
 
 
-def _most_noise(pilot: Pilot, settings: Settings) -> float:
+def _most_noise(pilot: NoisePilot, settings: Settings) -> float:
     """The variance that mini-batches are chosen for."""
-    return min(pilot.largest_variance(settings), log_acceptance_variance(_best(pilot.card)) / 2)
+    return min(pilot.largest_variance(settings), log_acceptance_variance(pilot.best) / 2)
 
 
 def _per_variance(settings: Settings, num_points: int) -> float:
@@ -308,12 +335,6 @@ def ladder(least: int, most: int) -> Iterator[int]:
     yield most
 
 
-def _best(card: Card) -> float:
-    best = card.best_acceptance
-    assert best is not None, "refused by Card.resolve"
-    return best
-
-
 def _whole(steps: float, stride: int) -> int:
     """About so many steps, in whole strides."""
     return max(1, round(steps / stride)) * stride
@@ -322,8 +343,3 @@ def _whole(steps: float, stride: int) -> int:
 def _rounded(number: float) -> float:
     """Two digits: the pilot knows no more, and seeds share tables."""
     return float(f"{number:.1e}")
-
-
-def _why(card: Card, seen: Seen, limit: float) -> str:
-    text = f"acceptance {seen.acceptance:.2f}, best {_best(card):g}"
-    return text if math.isinf(limit) else f"{text}; variance {seen.variance:.2g}, at most {limit:.2g}"

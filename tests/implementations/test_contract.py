@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from benchmarks.explicit_noise import CountingTarget
-from implementations import methods, schedule
+from implementations import schedule
 from implementations.backends import BACKENDS, ModelTarget, build_sampler
 from implementations.backends.jax import chain as jax_chain
 from implementations.backends.torch import chain as torch_chain
@@ -291,29 +291,6 @@ def test_long_torch_runs_of_one_form_compile_once_and_short_ones_stay_eager(prob
     torch_chain.loop_of.cache_clear()
 
 
-def test_every_run_is_told_that_its_steps_were_not_compiled(problem, monkeypatch):
-    """A compiler that fails is tried once per form; a later run of that form is as slow, and says why."""
-    from implementations.backends.torch import chain as torch_chain
-
-    tried = []
-
-    def fail(function, tensors):
-        tried.append(function)
-        raise RuntimeError("no compiler here\nand more lines")
-
-    monkeypatch.setattr(torch_chain, "compile_function", fail)
-    torch_chain.loop_of.cache_clear()
-    linear = problem("linear")
-    for step_size in (1e-3, 2e-3):
-        settings = resolve("sgld", {"num_steps": 100_000, "step_size": step_size}, linear)
-        sampler = build_sampler("torch-cpu", linear, METHODS["sgld"], settings)
-        with pytest.warns(UserWarning, match=r"run eagerly \(RuntimeError: no compiler here\)"):
-            assert not sampler.compile(sampler.start(np.zeros((4, 2)), 0))
-        assert sampler.compiled is None
-    assert len(tried) == 1
-    torch_chain.loop_of.cache_clear()
-
-
 @pytest.mark.parametrize(
     ("name", "backend"),
     [
@@ -333,7 +310,7 @@ def test_exact_cards_have_the_moments_of_their_target(problem, name, backend):
 @every_card
 def test_a_card_says_all_there_is_to_know(name, backend):
     card = METHODS[name]
-    assert card.name == name and card.label and card.summary and card.reference
+    assert card.name == name and card.label and card.summary and card.citation
     assert card.needs <= NEEDS.keys() and card.needs
     assert card.condition or card.exactness == Exactness.EXACT
     assert {"step_size", "weight", "chains"} <= card.settings.keys()
@@ -345,12 +322,6 @@ def test_a_method_that_is_not_in_a_library_is_a_row_that_says_so(problem):
     found = sample(problem("linear"), "blackjax_nuts", SHORT, "torch-cpu")
     assert (found.status, found.reason) == ("skipped", "blackjax_nuts runs in jax only")
     assert found.draws.positions.shape == (CHAINS, 0, 2)
-
-
-def test_colours_and_names_are_distinct():
-    for attribute in ("colour", "label"):
-        values = [getattr(card, attribute) for card in methods.METHODS.values()]
-        assert len(set(values)) == len(values), attribute
 
 
 @pytest.mark.parametrize("backend", ["jax-cpu", "torch-cpu"])

@@ -1,8 +1,6 @@
 """Control variates: unbiased for any anchor, without noise where losses are quadratic, and right where they are not."""
 
-import inspect
 from dataclasses import replace
-from io import StringIO
 from itertools import combinations
 
 import jax
@@ -12,14 +10,12 @@ import torch
 
 from benchmarks.known_problems import known_problem, log_odds_posterior
 from implementations import backends
-from implementations.backends import Inputs, Skipped, anchor_at, build_sampler
+from implementations.backends import Inputs, anchor_at, build_sampler
 from implementations.control_variates import proxies
 from implementations.control_variates.anchor import distance_from_mode, find_anchor
 from implementations.methods import METHODS, resolve
-from implementations.run import Job, run
 from implementations.sampling import sample as sample_in_memory
 from implementations.tasks.problem import Problem
-from metrics.decisions import balance
 from tests import oracle
 from tests.implementations.chains import BACKENDS, LENGTH, LONG_CHAINS, at_once, moments, sample
 from tests.implementations.test_targets import NUM_ERRORS, QUADRUPLE, fixed_point, gradient_noise, whitened_covariance
@@ -163,17 +159,6 @@ def test_residuals_are_the_derivatives_of_remainders(problem, order, likelihood)
             expected = slopes(moves, shares, model, order)
             found = jax_residuals(moves, shares, model, order)
             np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.parametrize("order", ["first", "second"])
-def test_a_loss_far_out_is_large_and_finite(problem, order):
-    """Single precision ends at exp(88): chains that begin far out must find their way back."""
-    model = problem("digits").model
-    shares = np.full((10, 1), 0.1, np.float32)
-    moves = np.zeros((10, 1), np.float32)
-    moves[0] = 1000.0
-    assert np.isfinite(jax_remainders(moves, shares, model, order)).all()
-    assert np.isfinite(jax_residuals(moves, shares, model, order)).all()
 
 
 LINEAR = {"batch_size": 10, "num_batches": 2}
@@ -339,17 +324,6 @@ class TestAWrongAnchor:
         np.testing.assert_array_less(abs(covariance.diagonal() - 1), NUM_ERRORS * errors[1] + 0.05)
         assert variance > 0
 
-    @both
-    def test_it_is_recorded_with_the_run(self, far, tmp_path, backend):
-        two_classes = known_problem("two_classes")
-        given = {"num_steps": 300, "num_warmup": 0, "batch_size": 100}
-        job = Job(two_classes, "pbnn_cv", resolve("pbnn_cv", given, two_classes), backend, 0)
-        log = StringIO()
-        with pytest.warns(UserWarning, match="standard deviations from the mode"):
-            record = run(job, tmp_path, is_audited=False, stream=log)
-        assert "the anchor of 'two_classes', weight 200, is" in record["warning"]
-        assert f"warning: {record['warning'].split(';')[0]}" in log.getvalue()
-
     def test_the_distance_is_that_from_the_mode(self):
         two_classes = known_problem("two_classes")
         mode = find_anchor(two_classes, 200.0)
@@ -358,10 +332,6 @@ class TestAWrongAnchor:
         step = np.linalg.inv(np.linalg.cholesky(precision)).T @ np.array([0.3, 0, 0, 0])
         off = find_anchor(two_classes, 200.0, mode.position + step)
         assert distance_from_mode(two_classes, off) == pytest.approx(0.3, rel=0.1)
-
-    def test_under_a_laplace_prior_parameters_at_their_kink_are_at_the_mode(self, problem):
-        lasso = problem("regression", prior="laplace")
-        assert distance_from_mode(lasso, find_anchor(lasso, 100.0)) < backends.FARTHEST_ANCHOR
 
 
 @both
@@ -396,29 +366,3 @@ def test_an_anchor_is_found_once_per_weight(problem, monkeypatch):
             Inputs(linear, METHODS[method], resolve(method, {"weight": weight}, linear))
     assert [arguments[1] for arguments in found] == [100.0, 7.0]
     backends.anchor_at.cache_clear()
-
-
-def test_kinks_of_several_layers_are_a_row_that_says_so(problem):
-    whole = replace(problem("regression", stochastic="all"), prior="laplace")
-    found = sample_in_memory(whole, "pbnn_cv", {}, "jax-cpu")
-    assert found.status == "skipped" and "under a laplace prior: its kinks hide the mode" in str(found.reason)
-    with pytest.raises(Skipped):
-        Inputs(whole, METHODS["pbnn_cv"], resolve("pbnn_cv", {}, whole))
-
-
-@pytest.mark.slow
-@both
-def test_the_residual_of_detailed_balance_tells_a_biased_rule_from_a_right_one(problem, backend):
-    """Of the same moves: naive goes uphill too often, a known variance does not, and nothing is left without noise."""
-    given = {"num_steps": 1000, "num_warmup": 200, "weight": 20, "batch_size": 5, "step_size": 0.3}
-
-    def residual(method, **more):
-        audit = sample_in_memory(problem("linear"), method, given | more, backend).audit
-        found = {name: audit[f"balance_{name}"].astype(float) for name in inspect.signature(balance).parameters}
-        return balance(**found)
-
-    naive, known = residual("naive", num_batches=2), residual("pbnn", num_batches=2, variance="oracle")
-    assert naive.residual > 0.1 + 4 * naive.error
-    assert abs(known.residual) < 4 * known.error + 0.05
-    assert abs(known.residual) < naive.residual / 3
-    assert abs(residual("pbnn_cv").residual) < 1e-4

@@ -8,14 +8,21 @@ import pytest
 from scipy import signal
 
 from implementations.backends.jax.chain import loop_of
-from implementations.infrastructure.errors import SettingError
 from implementations.methods import METHODS, resolve
 from implementations.sampling import sample
-from implementations.settings import Size
 from implementations.tasks.references.closed_form import gaussian_posterior
 from implementations.tuning import ladder
-from implementations.tuning.ladder import Bias, Known, Pilot, Rung, budget_of, choose, climb, other_means, slowest
-from tests.implementations.networks import tiny_network_problem
+from implementations.tuning.ladder import (
+    Bias,
+    Known,
+    LadderPilot,
+    Rung,
+    budget_of,
+    choose,
+    climb,
+    other_means,
+    slowest,
+)
 
 GIVEN = {"num_steps": 400, "num_warmup": 100, "thin": 10, "step_size": "ladder", "weight": 20}
 BUDGET = 200_000
@@ -35,6 +42,10 @@ def climbed(problem, method, **given):
     return climb(problem, METHODS[method], resolve(method, GIVEN | given, problem), "torch-cpu", 0)
 
 
+def made_pilot(problem, method, **given):
+    return LadderPilot(problem, METHODS[method], "torch-cpu", 0, settings=resolve(method, given, problem))
+
+
 class TestTheSizeOfASample:
     @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9, 0.999])
     def test_it_is_that_of_an_autoregression(self, correlation):
@@ -51,14 +62,9 @@ class TestTheSizeOfASample:
         both = np.concatenate([moving, 0.1 * moving], axis=-1)
         assert slowest(both, np.ones(2)) < 0.1 * slowest(moving, np.ones(1))
 
-    def test_draws_that_are_wider_than_the_target_are_measured_by_their_own_width(self):
-        wide = 5 * np.random.default_rng(0).standard_normal((4, 1000, 1))
-        assert slowest(wide, np.ones(1)) == pytest.approx(1, rel=0.1)
-        assert slowest((-1.0) ** np.arange(100)[None, :, None] * np.ones((4, 1, 1)), np.ones(1)) == 1
-
     def test_variances_of_the_outputs_are_those_of_the_exact_posterior(self, problem):
         linear = problem("linear")
-        pilot = Pilot(linear, METHODS["sgld"], resolve("sgld", {"weight": 20}, linear), "torch-cpu", 0)
+        pilot = made_pilot(linear, "sgld", weight=20)
         covariance = gaussian_posterior(linear, 20.0).covariance
         points = linear.features[np.linspace(0, 99, 20).astype(int)].astype(float)
         exact = np.einsum("nf,fg,ng->n", points, covariance, points)
@@ -72,7 +78,7 @@ class TestTheTemperature:
         exact = gaussian_posterior(linear, 20.0)
         random = np.random.default_rng(1)
         draws = random.multivariate_normal(exact.mean, scale**2 * exact.covariance, (4, 4000))
-        pilot = Pilot(linear, METHODS["sgld"], resolve("sgld", {"weight": 20}, linear), "torch-cpu", 0)
+        pilot = made_pilot(linear, "sgld", weight=20)
         found, error = (np.mean(part) for part in zip(*self._many(pilot, draws, exact.mean), strict=True))
         # 16 independent estimates of 64 draws in two dimensions.
         assert found == pytest.approx(scale**2, abs=4 * error / math.sqrt(16)) and error < 0.4
@@ -87,31 +93,12 @@ class TestTheTemperature:
         linear = problem("linear")
         exact = gaussian_posterior(linear, 20.0)
         places = np.random.default_rng(1).multivariate_normal(exact.mean, exact.covariance, (1000, 4, 1))
-        pilot = Pilot(linear, METHODS["sgld"], resolve("sgld", {"weight": 20}, linear), "torch-cpu", 0)
+        pilot = made_pilot(linear, "sgld", weight=20)
         found = np.array([pilot._temperature(still, other_means(still))[0] for still in places])
         assert found.mean() == pytest.approx(1, abs=4 * found.std() / math.sqrt(1000)) and found.std() < 1.5
 
-    def test_it_is_one_for_a_network_whatever_its_centre(self):
-        """Draws of the prior, weighed again by the likelihood."""
-        network = tiny_network_problem()
-        random = np.random.default_rng(0)
-        draws = random.standard_normal((100_000, 7))
-        hidden = np.tanh(network.features @ draws[:, :4].reshape(-1, 2, 2))
-        outputs = draws[:, 4, None] + np.einsum("snh,sh->sn", hidden, draws[:, 5:])
-        logs = -2.0 * np.square(outputs - network.targets).mean(axis=1) / (2 * 0.3**2)
-        weights = np.exp(logs - logs.max())
-        chosen = random.choice(len(draws), (8, 2000), p=weights / weights.sum())
-        pilot = Pilot(network, METHODS["sgld"], resolve("sgld", {"weight": 2}, network), "torch-cpu", 0)
-        values = [pilot._temperature(part, np.full(7, 0.5)) for part in np.array_split(draws[chosen], 20, axis=1)]
-        found, error = np.mean(values, axis=0)
-        assert found == pytest.approx(1, abs=4 * error / math.sqrt(20)) and error < 0.2
-
 
 class TestTheChoice:
-    def test_the_most_effective_within_the_bound_is_chosen(self):
-        rungs = [Rung(0.1, 1e-3, 1.0), Rung(0.2, 2e-3, 1.05), Rung(0.4, 4e-3, 1.3), Rung(0.8)]
-        assert choose(rungs, LONG) == (rungs[1], None)
-
     @pytest.mark.parametrize(
         ("temperature", "error", "is_within"),
         [
@@ -166,15 +153,6 @@ class TestWhereTheRightPredictionsAreKnown:
         assert rung.is_within_bound == is_within
         assert not replace(rung, draws_per_step=0.0).is_within_bound
 
-    def test_effective_draws_count_where_a_pilot_shows_them_and_else_how_far_chains_move(self):
-        near, far = (
-            Rung(step, moved, bias=Bias(0.0, 1.0, 0.01, ess), num_steps=1000)
-            for step, moved, ess in ((0.1, 2e-3, 150.0), (0.2, 4e-3, 80.0))
-        )
-        assert choose([near, far], LONG)[0] is near
-        short = [replace(rung, bias=rung.bias._replace(ess=rung.bias.ess / 2)) for rung in (near, far)]
-        assert choose(short, LONG)[0].step_size == 0.2
-
     def climbed(self, monkeypatch, problem, widths, ess=500.0):
         """With pilots of a made-up width at each exponent of 2: on the ladder, and in the longer ones."""
         linear, default, seen = problem("linear"), METHODS["sgld"].settings["step_size"].default_for(2), []
@@ -187,8 +165,8 @@ class TestWhereTheRightPredictionsAreKnown:
             bias = Bias(0.0, widths(exponent, is_long), 0.01, ess * 2.0**exponent)
             return Rung(step_size, 1e-3 * 2.0**exponent, cost=40.0, bias=bias, num_steps=int(affordable))
 
-        monkeypatch.setattr(Pilot, "_rung", rung)
-        monkeypatch.setattr(Pilot, "_works_from_starts", lambda *_: True)
+        monkeypatch.setattr(LadderPilot, "_rung", rung)
+        monkeypatch.setattr(LadderPilot, "_works_from_starts", lambda *_: True)
         known = Known(np.zeros((10, 2)), lambda _: None)
         settings = resolve("sgld", GIVEN | {"batch_size": 10}, linear)
         found = climb(linear, METHODS["sgld"], settings, "torch-cpu", 0, known, 4_000_000)
@@ -202,20 +180,10 @@ class TestWhereTheRightPredictionsAreKnown:
         # Of 4,000,000 evaluations, at 40 a step.
         assert found.rungs[-1]["num_steps"] == ladder.SHARE_OF_LAST * 4_000_000 / 40
 
-    def test_where_the_longer_pilot_does_not_confirm_it_the_next_smaller_is_tried(self, problem, monkeypatch):
-        chosen, seen, found = self.climbed(
-            monkeypatch, problem, lambda exponent, is_long: 1 + (0.05 if is_long else 0.02) * 2.0**exponent
-        )
-        assert (chosen, seen[-2:]) == (0, [1, 0]) and found.warning is None
-
     def test_a_step_that_no_pilot_confirms_is_said_to_be_none(self, problem, monkeypatch):
         chosen, seen, found = self.climbed(monkeypatch, problem, lambda _, is_long: 1.5 if is_long else 1.0)
         assert len(seen) - len(set(seen)) == 3 and chosen == min(seen[-3:]) - 1
         assert found.warning == "none of the last 3 steps was confirmed; the next smaller is taken"
-
-    def test_where_none_is_within_it_the_smallest_is_taken(self, problem, monkeypatch):
-        chosen, seen, found = self.climbed(monkeypatch, problem, lambda *_: 2.0)
-        assert chosen == min(seen) and found.warning == "no step of the ladder has predictions within 0.05"
 
 
 @pytest.mark.parametrize(
@@ -235,44 +203,13 @@ def test_every_method_has_the_same_budget_and_keeps_it(problem, small_budget, me
     assert found.warning is None or method == "csgld"
 
 
-@pytest.mark.parametrize("method", ["mala", "full_mh", "delayed_acceptance"])
-def test_where_steps_are_dear_the_budget_reaches_for_a_ladder_too_and_is_kept(problem, method):
-    """All 10,000 points a step, or all of them for the smaller steps alone."""
-    logistic, card = problem("logistic"), METHODS[method]
-    found = climb(logistic, card, resolve(method, {"step_size": "ladder"}, logistic), "torch-cpu", 0)
-    assert found.budget == budget_of(10_000, 4)
-    assert 0.4 * found.budget < found.num_likelihoods + found.num_gradients <= found.budget
-    steps = [rung["step_size"] for rung in found.rungs]
-    assert len(steps) >= 3 and np.allclose(np.diff(np.log2(steps)), 1)
-    default = card.settings["step_size"].default_for(logistic.num_parameters)
-    assert {0.5, 1, 2} <= {round(step / default, 9) for step in steps}
-
-
 def test_an_exact_method_is_not_judged_by_a_bias_that_it_cannot_have(problem, small_budget, monkeypatch):
     """Pilots too short to know the temperature once left full_mh with a step at which it accepts 4 per cent."""
-    monkeypatch.setattr(Pilot, "_temperature", lambda *_: (2.0, 0.0))
+    monkeypatch.setattr(LadderPilot, "_temperature", lambda *_: (2.0, 0.0))
     exact = climbed(problem("linear"), "full_mh")
     assert exact.warning is None
     assert 0.15 < exact.acceptance < 0.6, "the best random walk in two dimensions accepts a third"
     assert "temperature" in climbed(problem("linear"), "sgld", batch_size=10).warning
-
-
-@pytest.mark.parametrize("method", ["full_mh", "ula"])
-def test_a_look_at_the_starts_ends_where_the_budget_does(problem, method):
-    """Chains that hardly ever move would get 400 steps of 400 points."""
-    linear = problem("linear")
-    pilot = Pilot(linear, METHODS[method], resolve(method, {}, linear), "torch-cpu", 0, budget=10_000)
-    rung = Rung(1e-6, acceptance=0.001, cost=400.0)
-    assert pilot._works_from_starts(rung) and 9_000 < pilot.num_evaluations <= 10_000
-    # Of nothing there is nothing to be said.
-    assert pilot._works_from_starts(rung) and pilot.num_evaluations <= 10_000
-
-
-def test_a_pilot_dearer_than_foretold_ends_where_the_budget_does(problem):
-    linear = problem("linear")
-    pilot = Pilot(linear, METHODS["full_mh"], resolve("full_mh", {}, linear), "torch-cpu", 0, budget=200_000)
-    rung = pilot._rung(0.1, 1000, 100.0)
-    assert rung.cost == 400 and 190_000 < pilot.num_likelihoods <= 200_000
 
 
 def test_a_step_that_widens_the_target_is_not_chosen(problem, small_budget, monkeypatch):
@@ -291,7 +228,7 @@ def test_a_cycle_is_judged_by_all_that_a_run_keeps_of_it(problem, monkeypatch, m
     linear = problem("linear")
     monkeypatch.setattr(ladder, "NUM_DRAWS", 100)
     settings = resolve(method, GIVEN | {"batch_size": 10, "step_size": 0.1, "explored": 0.2}, linear)
-    pilot, judged = Pilot(linear, METHODS[method], settings, "torch-cpu", 0), []
+    pilot, judged = LadderPilot(linear, METHODS[method], "torch-cpu", 0, settings=settings), []
     monkeypatch.setattr(ladder, "slowest", lambda traces, variances: judged.append(traces.shape[1]) or 0.25)
     rung = pilot._rung(0.1, 1000, 40.0)
     # Of 100 draws the run drops the first fifth; each kept one, of 10 steps and 4 chains, counts for a quarter.
@@ -308,60 +245,25 @@ def test_the_ladder_goes_on_where_the_best_is_at_its_end(problem, small_budget, 
         return Rung(step_size, 2 / (1 + abs(math.log(step_size / default / best))), 1.0, cost=2.0)
 
     default = METHODS["sgld"].settings["step_size"].default_for(2)
-    monkeypatch.setattr(Pilot, "_rung", rung)
-    monkeypatch.setattr(Pilot, "_works_from_starts", lambda *_: True)
+    monkeypatch.setattr(LadderPilot, "_rung", rung)
+    monkeypatch.setattr(LadderPilot, "_works_from_starts", lambda *_: True)
     found = climbed(problem("linear"), "sgld", batch_size=10)
     assert found.chosen["step_size"] == pytest.approx(expected * default)
     assert found.num_gradients <= BUDGET
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_steps_that_are_too_dear_end_their_own_side_of_the_ladder_alone(problem, small_budget, monkeypatch, sign):
-    """Those above the default, as of tests that ask for data; or below, as where a first stage lets more through."""
-    tried, default = [], METHODS["sgld"].settings["step_size"].default_for(2)
-
-    def rung(self, step_size, affordable, cost):
-        exponent = round(math.log2(step_size / default))
-        tried.append(exponent)
-        actual = 40.0 * 6.0 ** max(0, sign * exponent)
-        self.num_gradients += int(min(affordable * cost, self.left))
-        return Rung(step_size, 1.0 if exponent == 0 else 0.1, 1.0, cost=actual)
-
-    monkeypatch.setattr(Pilot, "_rung", rung)
-    monkeypatch.setattr(Pilot, "_works_from_starts", lambda *_: True)
-    found = climbed(problem("linear"), "sgld", batch_size=10)
-    assert {-3 * sign, -2 * sign, -sign, 0, sign} <= set(tried) and 3 * sign not in tried
-    assert found.num_gradients <= BUDGET
-
-
 def test_a_step_that_carries_chains_away_from_the_starts_of_a_run_is_not_taken(problem, small_budget, monkeypatch):
     """As if chains bore the spread of the target at every step, and that of a run's starts at small ones only."""
-    right, default = Pilot._run, METHODS["sgld"].settings["step_size"].default_for(2)
+    right, default = LadderPilot._run, METHODS["sgld"].settings["step_size"].default_for(2)
 
     def run(self, step_size, num_steps, spread, cost):
         draws, *others = right(self, step_size, num_steps, spread, cost)
         return (draws * np.nan if spread > 2 and step_size > default else draws), *others
 
     free = climbed(problem("linear"), "sgld", batch_size=10)
-    monkeypatch.setattr(Pilot, "_run", run)
+    monkeypatch.setattr(LadderPilot, "_run", run)
     found = climbed(problem("linear"), "sgld", batch_size=10)
     assert free.chosen["step_size"] > default >= found.chosen["step_size"]
-
-
-def test_a_step_that_moves_no_chain_away_from_the_starts_of_a_run_is_not_taken(problem, small_budget, monkeypatch):
-    """As if moves were rejected there at all but small steps."""
-    right, default = Pilot._run, METHODS["pbnn"].settings["step_size"].default_for(2)
-
-    def run(self, step_size, num_steps, spread, cost):
-        draws, *others = right(self, step_size, num_steps, spread, cost)
-        if spread > 1 and step_size > default / 4:
-            draws[1] = draws[1, :1]
-        return draws, *others
-
-    free = climbed(problem("linear"), "pbnn", batch_size=5)
-    monkeypatch.setattr(Pilot, "_run", run)
-    found = climbed(problem("linear"), "pbnn", batch_size=5)
-    assert free.chosen["step_size"] > default / 4 >= found.chosen["step_size"]
 
 
 def test_the_run_is_that_of_the_chosen_number_and_a_resumed_one_is_not_tuned_again(problem, small_budget, monkeypatch):
@@ -374,20 +276,6 @@ def test_the_run_is_that_of_the_chosen_number_and_a_resumed_one_is_not_tuned_aga
     resumed = sample(linear, "sgld", given, "torch-cpu", resume=saved[0])
     np.testing.assert_array_equal(found.draws.positions, resumed.draws.positions)
     assert resumed.progress.tuning == found.progress.tuning
-
-
-def test_with_too_little_for_a_ladder_the_default_stays_and_the_run_says_so(problem, monkeypatch):
-    monkeypatch.setattr(ladder, "LEAST_BUDGET", 10_000)
-    monkeypatch.setattr(ladder, "NUM_PASSES", 1)
-    found = climbed(problem("linear"), "full_mh")
-    assert found.chosen["step_size"] == METHODS["full_mh"].settings["step_size"].default_for(2)
-    assert found.warning == "10000 evaluations are too few for a ladder of steps; the default stays"
-    assert found.num_likelihoods <= 10_000 and "rungs" not in found.record()
-
-
-def test_a_ladder_and_automatic_batches_are_refused_together():
-    with pytest.raises(SettingError, match="num_batches = 'auto' needs step_size = 'auto' or a number"):
-        resolve("pbnn", {"step_size": "ladder", "num_batches": "auto"}, Size("regression", 2000, 21))
 
 
 def test_pilots_run_on_the_compiled_code_of_their_run(problem, monkeypatch):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from implementations.infrastructure.errors import SettingError
-from implementations.kernels.acceptance import ACCEPTANCES
 from implementations.kernels.estimates import degrees_of_freedom
 from implementations.methods import METHODS, resolve
 from implementations.methods.paper import ROWS
@@ -22,10 +21,6 @@ def test_the_nine_methods_of_the_paper_are_there():
     assert {card.name for card in ROWS} == {
         "full_mh", "tempered", "naive", "pbnn", "pbnn_corrected", "sgld", "ula", "mala", "pbnn_mala"
     }  # fmt: skip
-
-
-def test_every_acceptance_of_the_table_exists_and_is_used():
-    assert {card.kernel.acceptance for card in ROWS} == set(ACCEPTANCES)
 
 
 def test_every_setting_has_a_field_and_help():
@@ -65,11 +60,6 @@ def test_a_bad_setting_is_named_with_the_way_out(method, given, message):
     with pytest.raises(SettingError) as caught:
         settings_of(method, **given)
     assert message in str(caught.value)
-
-
-def test_text_from_the_shell_is_understood():
-    settings = settings_of("pbnn", step_size="1e-3", batch_size="5", weight="7.5", num_batches="3")
-    assert (settings.step_size, settings.batch_size, settings.weight, settings.num_batches) == (1e-3, 5, 7.5, 3)
 
 
 def test_degrees_of_freedom_follow_the_estimator():

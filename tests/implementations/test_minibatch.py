@@ -119,26 +119,6 @@ def test_the_points_of_a_mini_batch_are_those_of_its_indices(backend, num_points
     assert np.array_equal(taken.targets, targets[indices])
 
 
-def test_rows_out_of_the_cache_are_looked_at_before_they_are_copied():
-    """So long as the compiler does not see that it changes nothing."""
-
-    def num_gathers(num_points, num_features):
-        shapes = (
-            jax.ShapeDtypeStruct((num_points, num_features + 1), "float32"),
-            jax.ShapeDtypeStruct((1, 300), "int32"),
-        )
-        return (
-            jax.jit(jax_minibatch.take_points, static_argnums=2)
-            .lower(*shapes, num_features)
-            .compile()
-            .as_text()
-            .count(" gather(")
-        )
-
-    for num_points, num_features, has_more in ((100, 31, False), (100_000, 2, False), (100_000, 31, True)):
-        assert (num_gathers(num_points, num_features) > 2) == has_more
-
-
 @pytest.mark.parametrize("chain", [jax_chain, torch_chain])
 @pytest.mark.parametrize(
     ("method", "given", "is_whole", "is_drawn"),

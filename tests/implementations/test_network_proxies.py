@@ -13,12 +13,8 @@ from implementations.backends import ModelTarget, anchor_at
 from implementations.backends.jax import likelihood as jax_likelihood
 from implementations.backends.torch import likelihood as torch_likelihood
 from implementations.control_variates import network_proxies, proxies
-from implementations.control_variates.anchor import distance_from_mode, find_anchor
-from implementations.infrastructure.errors import SettingError
 from implementations.kernels.contract import Anchor, Data
-from implementations.methods import resolve
 from implementations.sampling import sample
-from implementations.settings import Size
 from implementations.tasks.derivatives import hessian, loss_and_gradient
 from implementations.tasks.problem import Problem, network_outputs
 from tests import oracle
@@ -127,17 +123,6 @@ def test_gradient_and_hessian_are_those_of_automatic_differentiation(likelihood)
     np.testing.assert_allclose(hessian(problem, anchor, 7.0), torch.func.hessian(total)(here), rtol=1e-9, atol=1e-11)
 
 
-@likelihoods
-@pytest.mark.parametrize("weight", [40.0, 5.0])
-def test_the_anchor_is_at_a_mode_of_its_own_weight(likelihood, weight):
-    problem = network(likelihood)
-    anchor = find_anchor(problem, weight)
-    assert distance_from_mode(problem, anchor) < 0.02
-    curvature = anchor.curvature + np.eye(problem.num_parameters) / problem.prior_scale**2
-    assert np.linalg.eigvalsh(curvature).min() > 0
-    assert anchor.outputs.shape == (40, 0) and anchor.gauss_newton.shape == anchor.curvature.shape
-
-
 @both
 @some
 def test_delta_is_unbiased_over_all_mini_batches(backend, likelihood, order):
@@ -212,41 +197,3 @@ def test_chains_find_what_full_data_chains_find(backend):
         off = (found - exact) / np.hypot(error, own_error)
         # Eighty correlated numbers.
         assert np.sqrt(np.square(off).mean()) < 1.8 and abs(off).max() < 5
-
-
-def test_the_noise_falls_with_the_order():
-    """Of the same moves around the mode: by orders of magnitude where they are small."""
-    problem, weight = network("categorical"), 40.0
-    anchor = anchor_at(problem, weight)
-    positions = anchor.position + 0.01 * np.random.default_rng(0).normal(size=(50, problem.num_parameters))
-    problem = replace(problem, map=np.float32(anchor.position), curvature=anchor.gauss_newton / weight)
-    given = {"weight": weight, "batch_size": 10, "num_batches": 1, "variance": "points", "step_size": 1e-4}
-    noise = []
-    for method, more in (("pbnn", {}), ("pbnn_cv", {"proxy": "first"}), ("pbnn_cv", {"proxy": "second"})):
-        sampler = make_sampler(problem, method, "torch-cpu", **given, **more)
-        noise.append(np.median(sampler.audit(positions, np.zeros(50, int), 0)["true_variance"]))
-    assert noise[0] > 10 * noise[1] > 100 * noise[2] > 0
-
-
-def test_above_the_largest_curvature_only_the_first_order_is_allowed():
-    size = Size("mnist", num_points=55_000, num_parameters=15_910)
-    given = {"preconditioner": "diagonal"}
-    with pytest.raises(SettingError, match="proxy = 'second' works up to 2500 parameters"):
-        resolve("pbnn_cv", given, size)
-    assert dict(resolve("pbnn_cv", given | {"proxy": "first"}, size).own)["proxy"] == "first"
-
-
-@both
-def test_a_first_order_chain_needs_no_curvature(monkeypatch, backend):
-    """As above the largest curvature, which is lowered here."""
-    for module in ("backends", "settings", "control_variates.anchor", "tasks.geometry"):
-        monkeypatch.setattr(f"implementations.{module}.MAX_FULL_CURVATURE", 5)
-    anchor_at.cache_clear()
-    problem = network("categorical")
-    given = {"proxy": "first", "preconditioner": "diagonal", "num_steps": 100, "num_warmup": 0, "batch_size": 10}
-    for method in ("pbnn_cv", "pbnn_cn", "sgld_cv"):
-        found = sample(problem, method, given, backend, is_audited=False)
-        assert found.status == "ok" and np.isfinite(found.draws.positions).all()
-    assert anchor_at(problem, 40.0).curvature.shape == (0, 0)
-    assert anchor_at(problem, 40.0).gauss_newton.shape == (problem.num_parameters,)
-    anchor_at.cache_clear()

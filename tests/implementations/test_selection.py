@@ -70,17 +70,6 @@ def test_leverages_add_up_to_the_parameters_that_the_data_determine(problem, tas
     assert leverage.leverages(prepared, anchor).sum() == pytest.approx(expected, rel=4 * error)
 
 
-def test_points_that_tell_more_are_drawn_more_often(problem):
-    """On a line the leverage is x^T C x / sigma^2: largest at both ends."""
-    linear = problem("linear")
-    anchor = anchor_at(linear, float(linear.num_points))
-    precision = anchor.curvature + np.eye(2) / linear.prior_scale**2
-    features = linear.features.astype(float)
-    exact = np.einsum("nf,fg,ng->n", features, np.linalg.inv(precision), features) / linear.noise_sd**2
-    found = leverage.leverages(linear, anchor)
-    np.testing.assert_allclose(found, exact, rtol=1e-4)
-
-
 @both
 def test_there_is_less_noise_than_of_points_drawn_alike(problem, backend, compiled_soon):
     digits = problem("digits")
@@ -90,12 +79,6 @@ def test_there_is_less_noise_than_of_points_drawn_alike(problem, backend, compil
     )
     assert selected["true_variance"].mean() < 0.6 * alike["true_variance"].mean()
     assert abs(selected["skewness"]).mean() < abs(alike["skewness"]).mean()
-
-
-def test_several_layers_are_a_row_that_says_so(problem):
-    whole = problem("regression", stochastic="all")
-    found = sample(whole, "pbnn_cv", {"selection": "leverage"}, "jax-cpu")
-    assert found.status == "skipped" and "several stochastic layers" in str(found.reason)
 
 
 def test_what_it_takes_counts_as_warm_up(problem):

@@ -7,7 +7,6 @@ from scipy.linalg import solve_triangular
 from implementations.backends.jax.chain import loop_of
 from implementations.kernels import metropolis
 from implementations.methods import resolve
-from implementations.sampling import sample as sample_in_memory
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.tasks.references.closed_form import gaussian_posterior
 from tests.implementations.chains import BACKENDS, LENGTH, LONG_CHAINS, MANY, moments, sample
@@ -204,19 +203,3 @@ def test_sgld_has_the_variance_of_its_discrete_chain(problem, method, backend, b
     np.testing.assert_array_less(abs(covariance - expected), NUM_ERRORS * error)
     # The noise of the gradient is there to be seen.
     assert np.trace(expected) / 2 - 1 / (1 - step_size / 2) > 5 * error.max()
-
-
-@both_long
-def test_a_decaying_step_takes_the_bias_of_sgld_away(problem, backend):
-    given = {"batch_size": 2, "weight": "data", "step_size": 0.2}
-    constant = moments(problem("linear"), "sgld", backend, **LENGTH[backend], **given)
-    decaying = {"decay": 0.55, "decay_start": 2.0, "num_warmup": 2000}
-    slow = moments(problem("linear"), "sgld", backend, **MANY | given | decaying)
-    assert constant.sd_ratio > 1.3
-    assert 0.97 < slow.sd_ratio < 1.15
-
-
-@both
-def test_double_precision_is_double_precision(problem, backend):
-    given = {"chains": 2, "num_steps": 10, "num_warmup": 0, "thin": 1, "dtype": "float64"}
-    assert sample_in_memory(problem("linear"), "full_mh", given, backend).draws.positions.dtype == np.float64

@@ -6,7 +6,6 @@ from scipy import optimize, special
 
 from implementations.sampling import sample
 from implementations.tasks.references.mode import find_mode
-from workflows.evaluation import metrics_of_draws
 
 SETTINGS = {"num_steps": 40, "num_warmup": 0, "chains": 2, "thin": 10}
 
@@ -31,24 +30,3 @@ def test_all_draws_are_the_mode_over_the_temperature_that_suits_the_validation_p
     np.testing.assert_allclose(found, np.broadcast_to(mode / temperature, found.shape), rtol=1e-3, atol=1e-6)
     # Not the network as it is, which another number would be right for.
     assert abs(np.log(temperature)) > 0.01
-
-
-def test_it_is_judged_like_a_run_without_what_a_constant_has_not(problem) -> None:
-    digits = problem("digits")
-    run = sample(digits, "temperature", SETTINGS)
-    metrics, _ = metrics_of_draws(digits, run.draws.positions, "none was made")
-    assert metrics["r_hat"] is None and "constant chains" in metrics["convergence_note"]
-    plain = metrics_of_draws(digits, digits.map[None, None], "none was made")[0]
-    assert metrics["accuracy"] == plain["accuracy"]
-
-
-@pytest.mark.parametrize(
-    ("task", "options", "reason"),
-    [
-        ("linear", {}, "the outputs of a gaussian likelihood are not scaled by a temperature"),
-        ("counts", {}, "the outputs of a poisson likelihood are not scaled by a temperature"),
-    ],
-)
-def test_where_there_is_nothing_to_scale_it_says_so(problem, task, options, reason) -> None:
-    run = sample(problem(task, **options), "temperature", SETTINGS)
-    assert run.status == "skipped" and reason in str(run.reason)

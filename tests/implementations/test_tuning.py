@@ -1,7 +1,6 @@
 """Tuning by the noise: the budget against Monte Carlo, the pilot against the chains it is for."""
 
 import math
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -9,21 +8,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.known_problems import known_problem
 from implementations import sampling
 from implementations.infrastructure.errors import SettingError
-from implementations.kernels import estimates
 from implementations.kernels.acceptance import naive, penalty, penalty_corrected
-from implementations.kernels.contract import Shapes
-from implementations.methods import METHODS, find_method, resolve
+from implementations.methods import METHODS, resolve
 from implementations.run import Job, run
 from implementations.sampling import sample
-from implementations.settings import STEP_SIZE, Size
-from implementations.tuning import pilot
+from implementations.settings import Size
 from implementations.tuning.noise_budget import (
     BIAS_BUDGET,
     MOST_NOISE,
-    SKEWNESS,
     balance_residual,
     largest_estimated,
     largest_skewed,
@@ -47,22 +41,6 @@ class TestTheBudget:
         """As a referee found it from mini-batches redrawn 2,000 times."""
         assert balance_residual(penalty, variance, 4) == pytest.approx(expected, abs=0.002)
 
-    def test_it_is_undefined_where_no_move_is_accepted(self):
-        assert math.isnan(balance_residual(penalty_corrected, 60.0, 9)) and balance_residual(penalty, 60.0, 9) > 0
-
-    def test_the_residual_is_that_of_random_numbers(self):
-        random, number, variance, dof = np.random.default_rng(0), 1_000_000, 1.6, 9
-
-        def acceptances(rise):
-            delta = rise + math.sqrt(variance) * random.normal(size=number)
-            estimated = variance * random.chisquare(dof, size=number) / dof
-            return np.exp(np.minimum(-delta - estimated / 2, 0))
-
-        there, back = acceptances(1.0), acceptances(-1.0)
-        found = math.log(there.mean() / back.mean()) + 1
-        error = math.hypot(*(each.std() / each.mean() for each in (there, back))) / math.sqrt(number)
-        assert balance_residual(penalty, variance, dof) == pytest.approx(found, abs=4 * error + 3e-4)
-
     def test_the_residual_of_the_naive_rule_is_its_closed_form(self):
         """E[min(1, exp(-x))] of x ~ N(d, s^2) is Phi(-d / s) + exp(s^2 / 2 - d) Phi(d / s - s)."""
 
@@ -80,16 +58,6 @@ class TestTheBudget:
         assert limits[-1] == MOST_NOISE
         assert largest_estimated(penalty_corrected, 4) > limits[1]
         assert largest_estimated(naive, math.inf) == pytest.approx(2 * BIAS_BUDGET, rel=0.05)
-
-    def test_skewed_noise_at_its_limit_breaks_balance_by_the_budget(self):
-        """The mean of exponential numbers, whose skewness is 2, weighed with its known variance."""
-        assert stats.expon.stats(moments="s") == SKEWNESS
-        for count in (20, 200):
-            variance = largest_skewed(count, is_known=True)
-            scale = math.sqrt(variance * count) / count
-            # E[exp(-noise - variance / 2)] of a move that is accepted less often than always.
-            log_mean = -count * math.log(1 + scale) + count * scale - variance / 2
-            assert abs(log_mean) == pytest.approx(BIAS_BUDGET, rel=0.3)
 
     @pytest.mark.parametrize("skewness", [2.0, 4.0, 8.0])
     def test_skewed_noise_whose_variance_is_estimated_stays_within_the_budget(self, skewness):
@@ -116,9 +84,6 @@ class TestTheBudget:
         assert shared_skewness(mixed, shapes) < 0.3
         assert shared_skewness({name: part[:10] for name, part in mixed.items()}, shapes) > 0.9
         assert shared_skewness({}, shapes) is None
-
-    def test_a_method_without_noise_has_no_limit(self):
-        assert largest_variance("exact", Shapes()) == math.inf
 
 
 @both
@@ -163,11 +128,6 @@ def test_the_fewest_batches_are_found_for_a_step_and_for_none(problem):
     assert free.variance <= 1.2 * free.largest_variance
 
 
-def test_an_independent_draw_is_the_largest_step_of_crank_and_nicolson():
-    found = tuned(known_problem("two_classes"), "pbnn_cn", step_size="auto", batch_size=50)
-    assert found.chosen == {"step_size": 0.5} and found.acceptance > 0.8
-
-
 def test_where_all_points_are_too_few_the_run_says_so_and_what_would_help(problem, tmp_path):
     linear = problem("linear")
     given = SHORT | {"num_batches": "auto", "batch_size": 10, "weight": "data", "step_size": 1.0, "num_steps": 300}
@@ -185,15 +145,6 @@ def test_where_all_points_are_too_few_the_run_says_so_and_what_would_help(proble
     )
 
 
-@both
-def test_the_same_seed_finds_the_same_numbers_and_others_near_them(problem, backend):
-    one, two, other = (
-        tuned(problem("linear"), "pbnn", backend, seed, step_size="auto", num_warmup=400) for seed in (0, 0, 1)
-    )
-    assert one.record() == two.record() != other.record()
-    assert other.chosen["step_size"] == pytest.approx(one.chosen["step_size"], rel=0.5)
-
-
 @pytest.mark.parametrize("given", [{"step_size": "auto"}, {"step_size": "auto", "num_batches": "auto"}])
 def test_a_budget_is_kept(problem, given):
     for budget in (20_000, 100_000):
@@ -202,12 +153,6 @@ def test_a_budget_is_kept(problem, given):
         assert found.record()["budget"] == budget
     with pytest.raises(SettingError, match="a tuning of 1000 evaluations is too short for pbnn on 'linear'"):
         tuned(problem("linear"), "pbnn", budget=1000, **given)
-
-
-def test_without_a_budget_tuning_takes_no_more_steps_than_the_warm_up(problem):
-    for num_warmup in (100, 1000):
-        found = tuned(problem("linear"), "pbnn", step_size="auto", num_batches="auto", num_warmup=num_warmup, thin=7)
-        assert 0.7 * num_warmup < found.num_steps <= num_warmup
 
 
 def test_a_resumed_run_is_not_tuned_again(problem, monkeypatch):
@@ -220,12 +165,6 @@ def test_a_resumed_run_is_not_tuned_again(problem, monkeypatch):
     again = sample(problem("linear"), "pbnn", given, "torch-cpu", resume=saved[1])
     np.testing.assert_array_equal(again.draws.positions, whole.draws.positions)
     assert again.progress.tuning == whole.progress.tuning
-
-
-def test_a_run_that_cannot_be_made_is_skipped_before_it_is_tuned(problem, monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    found = sample(problem("linear"), "pbnn", {"step_size": "auto"}, "torch-gpu")
-    assert found.status == "skipped" and found.progress.tuning is None
 
 
 BARKER = f"{Path(__file__).parents[1] / 'plugins' / 'barker.py'}:CARD"
@@ -250,14 +189,6 @@ def test_what_cannot_be_tuned_is_refused_with_the_reason(method, given, message)
     assert message in str(caught.value)
 
 
-def test_a_card_names_the_acceptance_to_aim_at_and_a_number_to_begin_with(problem):
-    card = replace(find_method(BARKER), aims_at=0.4)
-    settings = card.resolve(SHORT | {"step_size": "auto"}, problem("linear"))
-    assert tune(problem("linear"), card, settings, "torch-cpu", 0).acceptance == pytest.approx(0.4, abs=0.06)
-    with pytest.raises(SettingError, match="step_size needs a number as its default"):
-        replace(card, own_settings=(STEP_SIZE.but(default="auto"), *card.own_settings[1:]))
-
-
 def test_the_ladder_is_short_and_ends_at_the_most_there_are():
     assert list(ladder(1, 47)) == [1, 2, 3, 5, 7, 10, 15, 20, 30, 47]
     assert list(ladder(2, 2)) == [2]
@@ -269,19 +200,3 @@ def test_an_acceptance_is_that_of_its_variance():
     assert variance == pytest.approx(2.38**2, rel=0.01)
     draws = np.random.default_rng(0).normal(-variance / 2, math.sqrt(variance), 1_000_000)
     assert np.exp(np.minimum(draws, 0)).mean() == pytest.approx(0.234, abs=0.002)
-
-
-def test_the_share_of_points_is_that_of_the_estimator(problem):
-    """Over kinds: the variance of delta as M grows, against the estimate of fixed differences."""
-    differences = np.random.default_rng(0).normal(size=100)
-    for kind in ("points", "points_infinite"):
-        ratios = []
-        for num_batches in (2, 8):
-            settings = resolve(
-                "pbnn", {"num_batches": num_batches, "batch_size": 10, "variance": kind}, problem("linear")
-            )
-            ratios.append(pilot._per_variance(settings, 100))
-            few = np.resize(differences, (1, num_batches, 10))
-            found = estimates.of_batches(few, np.zeros(1), 1.0, 100, kind)[1]
-            assert found[0] / few.var(ddof=1) == pytest.approx(ratios[-1])
-        assert ratios[1] < ratios[0] / 3.9

@@ -12,14 +12,6 @@ def test_efficiency_of_a_case_worked_by_hand():
     assert found == Efficiency(50.0, 200.0, 800.0, data_fraction=0.5)
 
 
-def test_a_full_data_random_walk_reads_the_data_once_a_step_and_has_no_gradients():
-    found = efficiency(
-        ess=10, seconds=1, num_likelihoods=4 * 100 * 60_000, num_gradients=0, num_steps=400, num_points=60_000
-    )
-    assert found.data_fraction == 1
-    assert found.ess_per_million_gradients is None
-
-
 def test_an_undefined_ess_has_an_undefined_efficiency_but_a_data_fraction():
     assert efficiency(None, 1.0, 10, 10, 10, 10) == Efficiency(None, None, None, 0.2)
 

@@ -5,8 +5,6 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from implementations.kernels.acceptance import penalty
@@ -66,30 +64,12 @@ def test_the_naive_rule_errs_at_the_rate_of_the_integral(true_delta):
     assert found.exact_acceptance == pytest.approx(np.exp(-true_delta))
 
 
-def test_the_proposal_ratio_counts_in_both_rules():
-    shifted = steps() | {"log_ratio_proposal": np.full(NUM_STEPS, -1.0)}
-    found = audit(**(shifted | {"log_accept": shifted["log_accept"] - 1}))
-    assert found.exact_acceptance == pytest.approx(np.exp(-1))
-    expected = integrate.quad(lambda z: stats.norm.pdf(z) * np.exp(min(0, -1 - SD * z)), -8, 8, points=[-1 / SD])[0]
-    assert found.lost_to_penalty + found.acceptance == pytest.approx(expected, abs=TOLERANCE)
-
-
 def test_an_unbiased_variance_has_the_mean_ratio_one_and_the_quantiles_of_its_chi_squared_law():
     law = stats.chi2(4, scale=1 / 4)
     found = audit(**steps(variance=SD**2 * law.rvs(NUM_STEPS, random_state=1))).variance_ratio
     assert found.mean == pytest.approx(1, abs=4 * law.std() / np.sqrt(NUM_STEPS))
     for value, level in ((found.low, 0.05), (found.median, 0.5), (found.high, 0.95)):
         assert law.cdf(value) == pytest.approx(level, abs=TOLERANCE)
-
-
-def test_gaussian_noise_is_found_normal():
-    found = audit(**steps()).noise
-    assert found.mean == pytest.approx(0, abs=4 / np.sqrt(NUM_STEPS))
-    assert found.sd == pytest.approx(1, abs=4 / np.sqrt(2 * NUM_STEPS))
-    assert found.skewness == pytest.approx(0, abs=4 * np.sqrt(6 / NUM_STEPS))
-    assert found.excess_kurtosis == pytest.approx(0, abs=4 * np.sqrt(24 / NUM_STEPS))
-    assert found.normality_distance < 2 / np.sqrt(NUM_STEPS)
-    assert found.normality_p_value > 0.01
 
 
 @pytest.mark.parametrize("count", [2_000, NUM_STEPS])
@@ -127,26 +107,6 @@ def test_infinite_differences_are_decisions_but_no_sample_of_the_noise():
     json.dumps(asdict(found), allow_nan=False)
 
 
-def test_too_few_steps_give_rates_with_wide_intervals_and_no_shape():
-    found = audit(**steps(count=3))
-    assert found.noise is None
-    assert found.wrong_rejects.high - found.wrong_rejects.low > 0.4
-
-
-@given(st.integers(0, 1000))
-@settings(max_examples=20)
-def test_rates_stay_in_bounds_and_ignore_the_order_of_steps(seed):
-    audited = steps(0.3, seed=seed, count=60)
-    order = np.random.default_rng(seed).permutation(60)
-    found = audit(**audited)
-    for rate in (found.wrong_accepts, found.wrong_rejects):
-        assert 0 <= rate.low <= rate.rate <= rate.high <= 1
-    assert found.lost_to_penalty >= 0
-    shuffled = audit(**{name: array[order] for name, array in audited.items()})
-    assert shuffled.wrong_accepts == found.wrong_accepts
-    assert asdict(shuffled.noise) == pytest.approx(asdict(found.noise))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -158,33 +118,6 @@ def test_rates_stay_in_bounds_and_ignore_the_order_of_steps(seed):
 def test_arrays_that_make_no_audit_are_named(change, message):
     with pytest.raises(ValueError, match=message):
         audit(**(steps(count=9) | change))
-
-
-def test_an_audit_of_no_step_is_refused():
-    with pytest.raises(ValueError, match="not empty"):
-        audit(**{name: array[:0] for name, array in steps(count=9).items()})
-
-
-@pytest.mark.parametrize(("variance", "expected"), [(0.3, 0.005), (0.7, 0.021), (1.6, 0.064), (5.0, 0.20)])
-def test_the_residual_of_detailed_balance_is_that_of_an_estimated_variance(variance, expected):
-    """Gaussian noise, its variance from M = 5 mini-batches, Delta = 1 and -1: by integration 0.0051 to 0.2015."""
-    rng, moves, redrawn = np.random.default_rng(0), 2000, 200
-    exact = np.where(np.arange(moves) % 2, 1.0, -1.0)
-
-    def means(delta):
-        noise = np.sqrt(variance) * rng.normal(size=(moves, redrawn))
-        estimated = variance * rng.chisquare(4, (moves, redrawn)) / 4
-        accepted = np.exp(np.minimum(-delta[:, None] - noise - estimated / 2, 0))
-        return accepted.mean(axis=1), accepted.var(axis=1, ddof=1) / redrawn
-
-    found = balance(*means(-exact), *means(exact), exact)
-    assert found.residual == pytest.approx(expected, abs=4 * found.error + 5e-4)
-    assert found.error < 0.004 and found.num_moves == moves
-
-
-def test_moves_that_were_never_accepted_say_nothing_of_balance():
-    never = np.zeros(5)
-    assert balance(never, never, never + 0.5, never, -np.ones(5)) is None
 
 
 def test_the_shape_of_moves_is_their_root_mean_square():
@@ -207,13 +140,6 @@ def test_the_spread_of_the_variance_is_told_from_the_noise_of_its_estimate():
     # Gamma(4) has a relative sd of 1/2, and so has chi-squared with 8 degrees of freedom.
     assert found.variance == pytest.approx(0.5, abs=0.02)
     assert found.noise == pytest.approx(0.5, abs=0.02)
-
-
-def test_a_move_that_is_hardly_ever_accepted_is_no_division_by_zero():
-    """1e-30 is a number in single precision, and its square is not."""
-    rare = np.full(4, 1e-30, np.float32)
-    found = balance(rare, rare * 0, np.e * rare, rare * 0, -np.ones(4, np.float32))
-    assert found is not None and found.residual == pytest.approx(0, abs=1e-4)
 
 
 @pytest.mark.parametrize(("size", "num_moves"), [(5.7, 4000), (10.0, 0)])
@@ -262,14 +188,6 @@ def test_the_averaged_acceptance_is_the_integral_over_the_noise(difference, vari
     )
     found = averaged_acceptance(np.array([difference]), np.array([variance]))
     assert found == pytest.approx([expected], rel=1e-7)
-
-
-def test_the_averaged_acceptance_keeps_detailed_balance_and_is_that_of_metropolis_without_noise():
-    differences, variances = np.array([0.3, 2.0, 40.0]), np.array([0.5, 4.0, 900.0])
-    there, back = averaged_acceptance(differences, variances), averaged_acceptance(-differences, variances)
-    assert np.log(there / back) == pytest.approx(-differences, rel=1e-9)
-    silent = averaged_acceptance(np.array([-800.0, -1.0, 0.0, 1.0]), np.zeros(4))
-    assert silent == pytest.approx([1, 1, 1, np.exp(-1)])
 
 
 def test_an_audit_has_the_acceptance_that_normal_noise_of_known_variance_would_leave():

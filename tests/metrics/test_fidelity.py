@@ -40,12 +40,6 @@ def test_the_mean_error_is_in_units_of_the_reference_sd():
     assert found.is_resolved
 
 
-def test_the_sd_ratio_is_pooled_over_points():
-    found = sd_ratio(np.array([3.0, 0.0]), np.array([1.0, 1.0]), ess=200, reference_ess=200)
-    assert found.value == pytest.approx(math.sqrt(4.5))
-    assert found.monte_carlo_error == pytest.approx(math.sqrt(4.5) * math.sqrt(2 / 400))
-
-
 def claims_of_unbiased_samplers(statistic, ess=100, reference_ess=400, num_repeats=2000):
     """Share of exact samplers of N(0, 1) that are called biased, against the draws of another such sampler."""
     rng = np.random.default_rng(7)
@@ -69,27 +63,6 @@ def test_an_exact_sampler_is_called_biased_in_one_case_of_twenty():
     assert claims_of_unbiased_samplers(of_sd) == pytest.approx(0.0455, abs=error + 0.01)
 
 
-def test_a_bias_below_the_reference_error_is_not_claimed():
-    ones, bias = np.ones(10), 0.1 * np.ones(10)
-    assert mean_error(bias, ones, np.zeros(10), ones, ess=1e6).is_resolved
-    assert not mean_error(bias, ones, np.zeros(10), ones, ess=1e6, reference_ess=100).is_resolved
-    assert sd_ratio(1.1 * ones, ones, ess=1e6).is_resolved
-    assert not sd_ratio(1.1 * ones, ones, ess=1e6, reference_ess=50).is_resolved
-
-
-def test_nothing_is_claimed_of_a_run_without_an_effective_sample_size():
-    ones, classes = np.ones(3), np.full((3, 2), 0.5)
-    deviations = [
-        mean_error(9 * ones, ones, ones, ones, ess=None),
-        sd_ratio(9 * ones, ones, ess=None),
-        total_variation(classes, classes, np.eye(3, 2), classes, ess=None),
-        sliced_w2_to_gaussian(np.full((5, 1), 9.0), np.zeros(1), np.eye(1), ess=None),
-    ]
-    for deviation in deviations:
-        assert deviation.monte_carlo_error is None and not deviation.is_resolved
-        assert np.isfinite(deviation.value)
-
-
 # Classes
 
 
@@ -102,19 +75,6 @@ def test_total_variation_and_agreement_of_a_case_worked_by_hand():
     assert found.monte_carlo_error == pytest.approx(1.5 * math.sqrt(2 / math.pi) * math.sqrt(2) / 100)
     assert found.is_resolved
     assert agreement(ours, theirs) == 0.5
-
-
-@given(st.integers(0, 1000))
-@SETTINGS
-def test_class_distances_stay_in_bounds_vanish_for_equals_and_ignore_the_order_of_points(seed):
-    rng = np.random.default_rng(seed)
-    ours, theirs = rng.dirichlet(np.ones(4), (2, 20))
-    sd, order = np.full((20, 4), 0.1), rng.permutation(20)
-    found = total_variation(ours, sd, theirs, sd, 100).value
-    assert 0 <= found <= 1 and 0 <= agreement(ours, theirs) <= 1
-    assert total_variation(theirs, sd, ours, sd, 100).value == pytest.approx(found)
-    assert total_variation(ours[order], sd, theirs[order], sd, 100).value == pytest.approx(found)
-    assert total_variation(ours, sd, ours, sd, 100).value == 0 and agreement(ours, ours) == 1
 
 
 # Sliced Wasserstein distance
@@ -229,9 +189,3 @@ def test_an_error_where_the_reference_is_sure_is_told_point_by_point():
     assert not pooled.is_resolved
     without_spread = point_error(np.array([[5.0, 0.0]]), np.zeros((1, 2)), np.array([[0.0, 1.0]]), ess=400)
     assert without_spread.value == 0, "what has no spread has no unit"
-
-
-def test_the_error_point_by_point_of_an_unbiased_mean_is_its_monte_carlo_error():
-    means = np.random.default_rng(0).normal(scale=1 / np.sqrt(400), size=(4000, 1)) * np.linspace(0.1, 3, 4000)[:, None]
-    found = point_error(means, np.zeros_like(means), np.linspace(0.1, 3, 4000)[:, None], ess=400)
-    assert found.value == pytest.approx(found.monte_carlo_error, rel=4 / np.sqrt(2 * 4000))

@@ -1,7 +1,6 @@
 """Statistics over seeds, against scipy's t tests."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,12 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from metrics.looks import looks, next_look
 from metrics.seeds import (
-    ALPHA,
     DISTANCE,
     POSITIVE,
-    Estimate,
     bounded,
     holm,
     mean_over_seeds,
@@ -26,9 +22,6 @@ from metrics.seeds import (
     widened,
     with_shared_error,
 )
-from reports.claims.rules import Rule
-from reports.questions import lies_above
-from reports.types import Evidence
 
 numbers = st.lists(st.floats(-100, 100), min_size=2, max_size=8).filter(lambda values: np.ptp(values) > 1e-3)
 
@@ -71,17 +64,6 @@ def test_seeds_pair_by_their_number_and_the_missing_are_counted():
     assert (found.num_seeds, found.num_missing) == (2, 3)
 
 
-def test_one_seed_has_a_mean_and_no_interval():
-    found = mean_over_seeds({7: 3.0, 8: None})
-    assert found == Estimate(mean=3.0, low=None, high=None, num_seeds=1, num_missing=1)
-    assert not found.excludes_zero
-
-
-def test_no_seed_has_nothing():
-    assert mean_over_seeds({}) == Estimate(None, None, None, 0, 0)
-    assert paired_difference({0: 1.0}, {1: 1.0}) == Estimate(None, None, None, 0, 2)
-
-
 def test_a_nan_is_not_taken_for_a_missing_seed():
     with pytest.raises(ValueError, match="seed 3 has the value nan"):
         paired_difference({3: math.nan}, {3: 1.0})
@@ -122,12 +104,6 @@ def test_a_p_value_says_what_the_interval_says(value):
         assert p_above(value, value.low) == pytest.approx(0.025, rel=1e-6)
 
 
-def test_without_an_interval_nothing_is_unlikely():
-    assert p_above(mean_over_seeds({0: 1.0}), 0.0) == p_below(mean_over_seeds({}), 0.0) == 1.0
-    same = mean_over_seeds({0: 1.0, 1: 1.0})
-    assert (p_above(same, 0.5), p_above(same, 1.0), p_below(same, 0.5)) == (0.0, 1.0, 1.0)
-
-
 def test_holm_is_that_of_the_textbook():
     # Holm (1979) as worked in R: p.adjust(c(0.01, 0.02, 0.03, 0.04, 0.05), "holm").
     assert holm([0.03, 0.01, 0.05, 0.02, 0.04]) == pytest.approx([0.09, 0.05, 0.09, 0.08, 0.09])
@@ -139,14 +115,6 @@ def test_holm_is_wrong_in_one_family_of_twenty():
     rng = np.random.default_rng(2)
     wrong = np.mean([min(holm(rng.random(12).tolist())) <= 0.05 for _ in range(4000)])
     assert wrong == pytest.approx(0.05, abs=4 * math.sqrt(0.05 * 0.95 / 4000))
-
-
-def test_a_root_has_no_bias_where_there_is_nothing():
-    """Squares that scatter around 0: the root's interval reaches 0, however many seeds there are."""
-    rng = np.random.default_rng(3)
-    found = root_of_mean(dict(enumerate(rng.normal(0, 0.01, 500))))
-    assert found.low == 0 and found.high < 0.1
-    assert root_of_mean({0: -0.1, 1: -0.2}).mean == 0
 
 
 #: Squared distances over seeds: of a normal deviation in so many directions about a mean, in its sd.
@@ -183,12 +151,6 @@ def test_squares_that_hardly_scatter_have_the_t_interval():
     assert root_of_mean(noise).high > 2 * root_of_mean(noise, distances).high
 
 
-def test_a_shared_error_does_not_average_out():
-    seeds = dict(enumerate(np.random.default_rng(4).normal(0, 1e-6, 1000)))
-    found = with_shared_error(mean_over_seeds(seeds), 0.3)
-    assert found.high == pytest.approx(1.96 * 0.3, rel=0.01)
-
-
 def test_an_interval_with_a_shared_error_covers_the_truth_as_often_as_promised():
     """With the seeds' own degrees of freedom it would cover more, and decide less."""
     rng = np.random.default_rng(5)
@@ -202,44 +164,3 @@ def test_an_interval_with_a_shared_error_covers_the_truth_as_often_as_promised()
 
 
 # Looks
-
-
-def test_seeds_double_from_look_to_look():
-    assert looks(4, 16) == (4, 8, 16)
-    assert looks(4, 12) == (4, 8, 12)
-    assert looks(6, 6) == (6,)
-    assert [next_look(count, 4, 16) for count in (0, 4, 7, 8, 16)] == [4, 8, 8, 16, None]
-    with pytest.raises(ValueError, match="from 8 seeds to 4"):
-        looks(8, 4)
-
-
-#: What a number over seeds may be, and how the null is drawn and asked for.
-NULLS = {
-    "normal": (lambda rng, shape: rng.normal(size=shape), mean_over_seeds, 0.0),
-    "laplace": (lambda rng, shape: rng.laplace(size=shape), mean_over_seeds, 0.0),
-    "squares of one normal": (lambda rng, shape: rng.normal(size=shape) ** 2, root_of_mean, 1.0),
-    "squares of three": (lambda rng, shape: (rng.normal(size=(*shape, 3)) ** 2).mean(axis=2), root_of_mean, 1.0),
-}
-
-
-@pytest.mark.parametrize("null", NULLS)
-def test_looking_until_it_is_decided_is_wrong_less_than_once_in_twenty(null):
-    """Under the null, with all looks: the share of studies whose question is answered at any of them.
-
-    At the level of one interval, looked at three times, they would be wrong twice as often.
-    """
-    rng, (start, at_most) = np.random.default_rng(5), (4, 16)
-    counts = looks(start, at_most)
-    rule = Rule(0, "", (), start, at_most)
-    of_each_look = rule.alpha(SimpleNamespace(looks=counts))
-    assert of_each_look == rule.alpha(SimpleNamespace(looks=())), "those of the study, or of the rule"
-    draw, estimate, truth = NULLS[null]
-    corrected = usual = 0
-    for values in draw(rng, (4000, at_most)):
-        found = [estimate(dict(enumerate(values[:count]))) for count in counts]
-        answers = [lies_above(Evidence("difference", one), truth).answer for one in found]
-        corrected += any(answer.at(of_each_look) is not None for answer in answers)
-        usual += any(answer.at(ALPHA) is not None for answer in answers)
-    assert corrected / 4000 < 0.05
-    # A single look at squares of one normal is right more often than promised.
-    assert usual / 4000 > (0.06 if estimate is root_of_mean else 0.08)

@@ -34,7 +34,7 @@ def test_chains_have_the_closed_form_of_a_network_without_hidden_layers(weight):
     mean = np.linalg.solve(precision, share * design.T @ targets / 0.4**2)
     test = np.column_stack([test_inputs, np.ones(5)])
     sd = np.sqrt(np.einsum("ti,ij,tj->t", test, np.linalg.inv(precision), test))
-    gate = gate_of(block.outputs)
+    gate = gate_of(block.outputs, block.potentials)
     error = (block.outputs.mean(axis=(0, 1)) - test @ mean) / sd
     assert np.abs(error).max() < 4 / np.sqrt(gate.min_ess)
     np.testing.assert_allclose(block.outputs.std(axis=(0, 1)) / sd, 1, atol=4 / np.sqrt(gate.min_ess))
@@ -89,14 +89,16 @@ def test_chains_that_go_on_make_the_draws_of_chains_that_never_stopped():
 
 def test_the_gate_stops_halves_that_disagree_and_widths_that_differ():
     generator = np.random.default_rng(0)
-    good = generator.standard_normal((8, 1000, 5))
-    assert gate_of(good).faults == []
+    good, potentials = generator.standard_normal((8, 1000, 5)), generator.standard_normal((8, 1000))
+    assert gate_of(good, potentials).faults == []
     apart = good + np.repeat([0.0, 0.08], 4)[:, None, None]
-    assert any("sd apart" in fault for fault in gate_of(apart).faults)
+    assert any("sd apart" in fault for fault in gate_of(apart, potentials).faults)
     wider = good * np.repeat([1.0, 1.06], 4)[:, None, None]
-    assert any("widths" in fault for fault in gate_of(wider).faults)
+    assert any("widths" in fault for fault in gate_of(wider, potentials).faults)
     stuck = good + 3 * np.arange(8)[:, None, None]
-    assert any("R-hat" in fault for fault in gate_of(stuck).faults)
+    assert any("R-hat" in fault for fault in gate_of(stuck, potentials).faults)
+    potentials[3, :5] += 1000
+    assert any("potential" in fault for fault in gate_of(good, potentials).faults)
 
 
 def test_log_densities_average_the_density_and_not_its_logarithm():

@@ -99,7 +99,7 @@ def test_classes_of_a_softmax_get_the_curvature_of_their_probabilities():
 
 
 def _reference(mean, sd, **arrays):
-    gate = Gate(1.001, 3000.0, 4000.0, 0.02, 0.03, 1.0)
+    gate = Gate(1.001, 3000.0, 4000.0, 0.02, 0.03, 1.0, 3.0)
     return NetworkReference(
         "made-up", 0, 10.0, gate, {"scores": {"log_likelihood": -1.0}}, {"mean": mean, "sd": sd} | arrays
     )
@@ -121,7 +121,7 @@ def test_scores_of_numbers_are_in_sds_of_the_exact_posterior():
 
 def test_nothing_is_judged_by_a_reference_that_failed_its_gate():
     bad = _reference(np.zeros(2), np.ones(2))
-    bad = NetworkReference("made-up", 0, 10.0, Gate(1.3, 20.0, 90.0, 0.3, 0.2, 1.1), bad.record, bad.arrays)
+    bad = NetworkReference("made-up", 0, 10.0, Gate(1.3, 20.0, 90.0, 0.3, 0.2, 1.1, 3.0), bad.record, bad.arrays)
     data = NetworkData(np.zeros((1, 1)), np.zeros(1), np.zeros((2, 1)), np.zeros(2))
     with pytest.raises(ValueError, match=r"R-hat 1\.300"):
         score(Predictions(np.zeros((3, 2)), np.ones(3), 1.0, 1.0), bad, data)

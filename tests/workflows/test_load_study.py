@@ -20,7 +20,7 @@ from jsonschema import Draft202012Validator
 
 from implementations.backends import BACKENDS
 from implementations.infrastructure.errors import SettingError
-from implementations.methods import METHODS, paper
+from implementations.methods import METHODS
 from implementations.settings import SETTINGS
 from implementations.tasks import TASKS
 from workflows.runs import Variant, read_description, read_runs, runs_path
@@ -283,9 +283,7 @@ MISTAKES = [
     ("seeds: [0, 1]", "seed: [0, 1]", "seed: no key 'seed'; did you mean 'seeds'?\nthe key 'seeds' is missing"),
     ("    stochastic: all", "    stochastics: all", "tasks[1].stochastics: no key 'stochastics'; did you mean"),
     ("weight: data}", "wieght: data}", "tasks[0].methods.pbnn.wieght: no setting 'wieght'; did you mean 'weight'?"),
-    ("thin: 2}", "thim: 2}", "defaults.thim: no setting 'thim'; did you mean 'thin'?"),
     ("defaults: {thin: 5}", "defaults: {thim: 5}", "tasks[1].defaults.thim: no setting 'thim'; did you mean 'thin'?"),
-    ("full_mh: {}", "full_mh: {seed: [2]}", "tasks[0].methods.full_mh.seed: no setting 'seed'; did you mean 'seeds'?"),
     ("full_mh: {}", "full_mh: {batch_size: 2}", "tasks[0].methods.full_mh.batch_size: no setting 'batch_size'; valid:"),
     ("task: linear", "task: liner", "tasks[0].task: no task 'liner'; did you mean 'linear'?"),
     ("full_mh: {}", "pbn: {}", "tasks[0].methods.pbn: no method 'pbn'; did you mean 'pbnn'?"),
@@ -301,41 +299,36 @@ MISTAKES = [
     ("[0.001, 0.01]", "[0.01, -1e-3]", "tasks[0].methods.pbnn.step_size[1]: step_size = -0.001 must be positive"),
     ("[0.001, 0.01]", "small", "tasks[0].methods.pbnn.step_size: step_size = 'small' is not 'auto', 'ladder' or a"),
     ("[0.001, 0.01]", "true", f"tasks[0].methods.pbnn.step_size: True {WORD}"),
-    ("[0.001, 0.01]", "[]", f"tasks[0].methods.pbnn.step_size: [] {WORD}"),
     ("[0.001, 0.01]", "[0.01, '0.010']", "tasks[0].methods.pbnn.step_size[1]: step_size = '0.010' stands twice"),
     ("[2, 5], num", "2.5, num", "tasks[0].methods.pbnn.batch_size: batch_size = 2.5 is not a whole number"),
     ("{batch_size: 2}", "{batch_size: 101}", "tasks[0].methods.naive[0]: naive: batch_size = 101 exceeds the 100"),
     ("[2, 5], num", "[2, 50], num", "tasks[0].methods.pbnn: pbnn: num_batches × batch_size = 250 exceeds the 100"),
     ("prior: laplace", "prior_scale: 0", "tasks[1].prior_scale: prior_scale = 0 must be positive"),
     ("prior: laplace", "prior_scale: .nan", "tasks[1].prior_scale: prior_scale = '.nan' is not a number"),
-    ("prior: laplace", "prior_scale: 1e308", "tasks[1].prior_scale: prior_scale = 1e+308 must be at most 1e+18"),
     ("task: linear", "task: digits\n    num_points: 50", "tasks[0].num_points: num_points = 50: 'digits' always has"),
-    ("task: linear", "task: linear\n    num_epochs: 5", "tasks[0].num_epochs: num_epochs = 5: 'linear' has no network"),
     ("task: linear", "task: digits\n    fresh_points: 50", "tasks[0].fresh_points: fresh_points = 50: no distribution"),
     ("thin: 2}", "thin: [2, 3]}", "defaults.thin: [2, 3] is not a single number or word; a list belongs in a method's"),
     ("full_mh: {}", "full_mh: 3", f"tasks[0].methods.full_mh: 3 {GRID}"),
-    ("full_mh: {}", "full_mh: [3]", f"tasks[0].methods.full_mh[0]: 3 {GRID}"),
-    ("full_mh: {}", "full_mh: []", f"tasks[0].methods.full_mh: [] {GRID}"),
     ("chains: 4", "chains: 4\nreference: exact", "reference: 'exact' is not the word none."),
     ("chains: 4", "chains: 0", "chains: chains = 0 must be at least 1"),
-    ("chains: 4", "chains: 1e30", "chains: chains = 1e+30 must be at most 1e+12"),
     ("chains: 4", "chains: 1_0", "chains: chains = '1_0' is not a whole number"),
     ("thin: 2}", "thin: 2, chains: 2}", "chains: differs from defaults.chains, 2; drop one"),
-    ("seeds: [0, 1]", "seeds: []", "seeds: [] is not a list of one or more whole numbers, each once"),
     ("seeds: [0, 1]", "seeds: [0, 0]", "seeds: [0, 0] is not a list of one or more whole numbers, each once"),
-    ("seeds: [0, 1]", "seeds: [0, -1]", "seeds[1]: -1 is not a whole number from 0 to 2147483647"),
     ("seeds: [0, 1]", "seeds: [1:30]", "seeds[0]: '1:30' is not a whole number from 0 to 2147483647"),
-    ("seeds: [0, 1]", "seeds: [0x10]", "seeds[0]: '0x10' is not a whole number from 0 to 2147483647"),
     ("torch-cpu]", "jax-cpu]", "backends: ['jax-cpu', 'jax-cpu'] is not a list of one or more backends, each once"),
     ("study: trial", "study: a/b", "study: 'a/b' is not the name of a folder below results/"),
     ("description: a trial", "description: |\n  a\n  trial", r"description: 'a\ntrial\n' is not one line of text"),
+    ("description: a trial", r'description: "\ud800"', r"description: '\ud800' is not one line of text"),
+    (
+        "full_mh: {}",
+        r'full_mh: {"\ud800": 1}',
+        r"tasks[0].methods.full_mh'.\ud800': no setting '\ud800'; valid: step_size",
+    ),
     ("chains: 4", "chains: 4\nchains: 5", "line 6, column 1: the key 'chains' stands twice"),
     ("full_mh: {}", "full_mh: {}\n      full_mh: {thin: 1}", "line 11, column 7: the key 'full_mh' stands twice"),
     ("full_mh: {}", "full_mh: {", "line 12, column 7: while parsing a flow mapping, expected ',' or '}'"),
-    ("full_mh: {}", "\tfull_mh: {}", "line 10, column 7: while scanning for the next token"),
     ("full_mh: {}", "full_mh: !!python/object/apply:os.system ['true']", "line 10, column 16: could not determine a"),
     ("chains: 4", "chains: !!bool abc", "is not YAML: 'abc'"),
-    ("description: a trial", "description: 2024-13-01", "is not YAML: month must be in 1..12"),
     (
         "- {batch_size: 2}\n",
         "- {batch_size: 2}\n        - {batch_size: [1, 2]}\n",
@@ -361,9 +354,7 @@ def test_a_mistake_is_reported_with_its_key_value_and_way_out(mistakes, old, new
     assert all(one.startswith(beginning) for one, beginning in zip(found, expected, strict=True)), found
 
 
-@pytest.mark.parametrize(
-    "name", ["", ".", "..", "../up", "/top", "a b", "Paper", "-x", "x" * 65, "baselines", "x\n", 7]
-)
+@pytest.mark.parametrize("name", ["", "..", "../up", "a b", "Paper", "-x", "x" * 65, "baselines", "x\n", 7])
 def test_a_study_name_unfit_for_a_folder_is_refused(mistakes, name):
     (line,) = mistakes(changed("study: trial", f"study: {json.dumps(name)}"))
     assert "is not the name of a folder below results/" in line
@@ -540,20 +531,3 @@ def test_two_thousand_runs_are_read_in_less_than_two_seconds(load):
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_a_study_of_the_suite_is_valid_and_named_like_its_file(path):
     assert load_study(path).name == path.stem
-
-
-def test_the_paper_study_covers_every_method_every_backend_and_three_seeds_at_least():
-    study = load_study(SCHEMA.parents[1] / "studies" / "paper.yaml")
-    by_task = {label: {run.method for run in study.runs if run.variant.label == label} for label in TASKS}
-    # Other sizes, priors and streams of a task are there for one question each, which a few methods tell.
-    by_task = {label: methods for label, methods in by_task.items() if methods}
-    assert by_task.keys() == {"linear", "regression", "digits", "mnist"}
-    assert by_task["linear"] == by_task["regression"] == {card.name for card in paper.ROWS}
-    assert all(len(methods) >= 5 for methods in by_task.values())
-    for method in ("full_mh", "naive", "pbnn"):
-        assert {run.backend for run in study.runs if run.method == method} == set(BACKENDS)
-    for label in by_task:
-        for method in by_task[label]:
-            seeds = {run.seed for run in study.runs if (run.variant.label, run.method) == (label, method)}
-            # Those below 20 were seen when the rules were written.
-            assert len(seeds) >= 3 and min(seeds) == 60

@@ -68,7 +68,7 @@ from implementations.methods.paper import ROWS
 from implementations.kernels.metropolis import Metropolis
 
 CARD = Card(
-    name="naive_mala", label="naive MALA", summary="x", reference="x", exactness=Exactness.BIASED, condition="x",
+    name="naive_mala", label="naive MALA", summary="x", citation="x", exactness=Exactness.BIASED, condition="x",
     kernel=Metropolis(estimate="batches", proposal="langevin", gradient="batch", acceptance="naive"),
     own_settings=next(card for card in ROWS if card.name == "naive").own_settings, needs=frozenset({"rows"}),
 )
@@ -176,7 +176,7 @@ class TestMistakesInTheFile:
         assert self.refusal(reference) == f"{tmp_path}/a.py, line 23: expected ':'"
 
     def test_a_missing_field_is_named_with_its_line(self, tmp_path):
-        reference = write(tmp_path / "b.py", ('    reference="Barker (1965)",\n', ""))
+        reference = write(tmp_path / "b.py", ('    citation="Barker (1965)",\n', ""))
         refusal = self.refusal(reference)
         assert refusal.startswith(f"{tmp_path}/b.py, line 50: TypeError")
         assert "'reference'" in refusal

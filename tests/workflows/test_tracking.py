@@ -33,7 +33,7 @@ from tests.workflows.snakemake import ROOT, Workdir
 from tests.workflows.test_recovery import ONE
 from workflows.steps import report
 from workflows.steps.track import main
-from workflows.tracking.client import Hiding, hide, reason_of, without_secrets
+from workflows.tracking.client import Hiding, hide, without_secrets
 from workflows.tracking.entries import METRICS, PARAMETERS, entries_of
 from workflows.tracking.write import MAX_POINTS, traces, track
 
@@ -403,14 +403,6 @@ def test_a_server_that_drips_is_given_up_and_the_next_call_catches_up(made_up, t
     assert tracked(made_up, f"sqlite:///{tmp_path}/mlflow.db")["added"] == NUM_ENTRIES
 
 
-def test_names_are_readable_and_no_two_are_alike(made_up):
-    names = [entry.name for entry in entries_of(StudyResults.load(made_up.results).rows, made_up.results)]
-    assert len(set(names)) == NUM_ENTRIES
-    assert {"digits · SGLD n=50, η=0.02 · jax-cpu", "digits · SGLD n=50, η=0.02 · jax-cpu · seed 1"} <= set(names)
-    # Alike but for the number of steps, which is only then a part of a name.
-    assert {f"linear · PBNN n=2, M=5, η=0.36, C=I, {steps} steps · jax-cpu" for steps in (500, 600)} <= set(names)
-
-
 def test_a_trace_is_the_mean_over_chains_over_stretches(made_up):
     (entry,) = (
         e for e in entries_of(StudyResults.load(made_up.results).rows, made_up.results) if e.key == f"{FULL_MH}/seed1"
@@ -451,7 +443,7 @@ def test_a_store_out_of_reach_costs_seconds_and_is_reported_in_a_line_without_it
             assert "secret" not in out.read_text()
 
 
-@pytest.mark.parametrize("uri", ["nonsense", "results/mlflow.db", "elsewhere://me:secret@there"])
+@pytest.mark.parametrize("uri", ["results/mlflow.db", "elsewhere://me:secret@there"])
 def test_an_address_of_nothing_is_reported_with_what_was_expected(uri, made_up, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     out = made_up.results / "tracked.json"
@@ -459,13 +451,6 @@ def test_an_address_of_nothing_is_reported_with_what_was_expected(uri, made_up, 
     shown = without_secrets(uri)
     assert json.loads(out.read_text())["failure"] == (
         f"'{shown}' is no address of a server (http://…) or of a database (sqlite:///…, postgresql://…)"
-    )
-
-
-def test_a_password_is_hidden_wherever_an_error_repeats_the_address():
-    uri = "postgresql://me:s3cret@db.example/runs"
-    assert (
-        reason_of(ValueError(f"no driver for {uri}\nmore"), uri) == "no driver for postgresql://me:***@db.example/runs"
     )
 
 

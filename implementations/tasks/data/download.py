@@ -8,11 +8,13 @@ import hashlib
 import http.client
 import io
 import os
+import queue
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import urllib.request
 import zipfile
@@ -156,23 +158,49 @@ def _from_folder(folder: Path, names: Sequence[str]) -> Offers:
 
 def _from_mirror(mirror: str, suffix: str, timeout: float, names: Sequence[str]) -> Offers:
     for name in names:
-        url = f"{mirror}{name}{suffix}"
-        with urllib.request.urlopen(url, timeout=timeout) as response:
-            print(f"downloading {url} ({response.length or 0:,} bytes)", file=sys.stderr, flush=True)
-            content = _read_response(response)
-        yield name, content
+        yield name, _within(MIRROR_SECONDS, partial(_read_url, f"{mirror}{name}{suffix}", timeout))
 
 
-def _read_response(response: http.client.HTTPResponse) -> bytes:
-    """The content, as far as it is of use: one byte more than the most, and OSError where it drips in for ever."""
+def _within(seconds: float, function: Callable[[], bytes]) -> bytes:
+    """The result of a function, or TimeoutError: one clock for names, connections, redirects, headers and content.
+
+    No timeout of a socket covers all of them, so that a thread does the work, and is left behind where it hangs.
+    """
+    results: queue.SimpleQueue[bytes | BaseException] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            results.put(function())
+        except BaseException as error:
+            results.put(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        result = results.get(timeout=seconds)
+    except queue.Empty:
+        raise TimeoutError(f"not finished after {seconds:g} seconds") from None
+    try:
+        if isinstance(result, BaseException):
+            raise result
+        return result
+    finally:
+        # The error's traceback has this frame: together they would keep its connection open.
+        del result
+
+
+def _read_url(url: str, timeout: float) -> bytes:
+    """The content, as far as it is of use: one byte more than the most."""
     started = time.monotonic()
     content = bytearray()
-    while len(content) <= MAX_BYTES and (part := response.read1(2**20)):
-        content += part
-        if time.monotonic() - started > MIRROR_SECONDS:
-            raise TimeoutError(f"{len(content):,} bytes after {MIRROR_SECONDS:g} seconds")
-    if response.length and len(content) <= MAX_BYTES:
-        raise http.client.IncompleteRead(bytes(content), response.length)
+    with urllib.request.urlopen(url, timeout=timeout) as response:
+        print(f"downloading {url} ({response.length or 0:,} bytes)", file=sys.stderr, flush=True)
+        while len(content) <= MAX_BYTES and (part := response.read1(2**20)):
+            content += part
+            if time.monotonic() - started > MIRROR_SECONDS:
+                # Nobody waits for it any more.
+                raise TimeoutError
+        if response.length and len(content) <= MAX_BYTES:
+            raise http.client.IncompleteRead(bytes(content), response.length)
     return bytes(content)
 
 

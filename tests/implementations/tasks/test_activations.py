@@ -13,9 +13,8 @@ import torch
 from implementations.backends.jax import likelihood as jax_likelihood
 from implementations.backends.torch import likelihood as torch_likelihood
 from implementations.control_variates import network_proxies
-from implementations.infrastructure.errors import SettingError
 from implementations.kernels.contract import Anchor, Data
-from implementations.tasks.activations import ACTIVATIONS, find_activation
+from implementations.tasks.activations import ACTIVATIONS
 from implementations.tasks.data import regression
 from implementations.tasks.derivatives import hessian, loss_and_gradient
 from implementations.tasks.geometry import mean_curvature
@@ -136,16 +135,3 @@ def test_a_relu_task_of_three_layers_is_trained_and_cut_as_it_says() -> None:
     assert features.min() >= 0 and (features[:, 1:] == 0).any()
     spread = np.std(points.targets)
     assert np.sqrt(np.mean((features @ weights[2][:, 0] - points.targets) ** 2)) < 0.6 * spread
-
-
-def test_the_name_of_an_activation_is_part_of_the_problem(tmp_path) -> None:
-    one, other = network("tanh"), network("relu")
-    other.save(tmp_path / "problem.npz")
-    assert Problem.load(tmp_path / "problem.npz").activation == "relu"
-    same = replace(other, activation="tanh")
-    assert same.identity()["problem_sha256"] != other.identity()["problem_sha256"]
-    assert one.model != other.model
-    with pytest.raises(SettingError, match=r"no activation 'rellu'; did you mean 'relu'\?"):
-        find_activation("rellu")
-    with pytest.raises(SettingError, match=r"no activation 'rellu'; did you mean 'relu'\?"):
-        replace(regression.TASK, activation="rellu")

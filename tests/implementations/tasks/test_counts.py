@@ -70,8 +70,3 @@ def test_control_variates_recover_the_posterior_from_ten_counts_at_a_time(tiny, 
     assert (error < 0.05 * moments[1]).all()
     assert (np.abs(by_chain.mean(axis=0) - moments[0]) < 4 * error + 0.01 * moments[1]).all()
     np.testing.assert_allclose(found.draws.positions.std(axis=(0, 1)), moments[1], rtol=0.08)
-
-
-def test_a_method_that_needs_a_bound_says_that_there_is_none(tiny) -> None:
-    found = sample(tiny, "tunamh", {"num_steps": 10, "batch_size": 10}, "jax-cpu", 0, is_audited=False)
-    assert found.status == "skipped" and "no known bound for the poisson likelihood" in found.reason

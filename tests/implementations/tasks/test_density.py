@@ -1,7 +1,5 @@
 """The density without targets: normaliser and derivatives against scipy and autodiff, the task against the truth."""
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,20 +12,14 @@ from implementations.backends.jax import likelihood as jax_likelihood
 from implementations.backends.jax import minibatch as jax_minibatch
 from implementations.backends.torch import likelihood as torch_likelihood
 from implementations.backends.torch import minibatch as torch_minibatch
-from implementations.infrastructure.errors import SettingError
 from implementations.kernels.contract import Anchor, Data
-from implementations.sampling import sample
-from implementations.tasks import find_task
-from implementations.tasks.data import density, regression
+from implementations.tasks.data import density
 from implementations.tasks.derivatives import hessian, loss_and_gradient
 from implementations.tasks.geometry import mean_curvature
 from implementations.tasks.likelihoods import normaliser
 from implementations.tasks.likelihoods.density import NUM_CELLS, midpoints
 from implementations.tasks.problem import Problem, network_outputs
-from records.reference import reference
-from tests import oracle
 from tests.implementations.chains import at_once
-from workflows.evaluation import metrics_of_draws
 
 NUM_POINTS = 25
 BACKENDS = {
@@ -90,32 +82,6 @@ def test_value_gradient_and_curvature_are_those_of_automatic_differentiation(par
         np.testing.assert_allclose(weight * mean_curvature(problem, position), second, rtol=1e-7, atol=1e-9)
 
 
-def test_the_gauss_newton_curvature_is_the_covariance_of_the_slopes_on_the_grid(network) -> None:
-    position = network.map.astype(float)
-    rows = torch.func.jacrev(lambda place: torch_likelihood.grid_outputs(place, network.model))(
-        torch.from_numpy(position)
-    )
-    shares = special.softmax(network_outputs(position, network.grid.astype(float), network.layers)[:, 0])
-    expected = np.cov(np.asarray(rows).T, aweights=shares, bias=True)
-    np.testing.assert_allclose(mean_curvature(network, position), expected, rtol=1e-8, atol=1e-12)
-
-
-@pytest.mark.parametrize("library", BACKENDS)
-@pytest.mark.parametrize("part", ["last", "network"])
-def test_losses_and_gradient_are_those_of_the_reference(library, part, request) -> None:
-    problem, (likelihood, _, convert) = request.getfixturevalue(part), BACKENDS[library]
-    position, everything = problem.map.astype(float), np.arange(problem.num_points)
-    compiled = at_once(likelihood.losses_and_gradient, static_argnums=3)
-    with jax.enable_x64(True):
-        evaluate = compiled if library == "jax" else likelihood.losses_and_gradient
-        found = evaluate(convert(position[None]), _data(problem, library), 7.0, problem.model)
-        losses, gradient = (np.asarray(array)[0] for array in found)
-    np.testing.assert_allclose(losses, _losses(problem, position), rtol=1e-9)
-    np.testing.assert_allclose(oracle.point_losses(position, problem, everything), losses, rtol=1e-9)
-    expected = oracle.gradient(position, problem, everything, 7.0)
-    np.testing.assert_allclose(gradient, expected, rtol=1e-7, atol=1e-9)
-
-
 @pytest.mark.parametrize("order", ["first", "second"])
 @pytest.mark.parametrize("library", BACKENDS)
 @pytest.mark.parametrize("part", ["last", "network"])
@@ -154,23 +120,6 @@ def test_control_variates_leave_what_a_taylor_polynomial_leaves(library, part, o
         np.testing.assert_allclose(gradient[0], at_once(jax.grad(total))(place), rtol=1e-6, atol=1e-8)
 
 
-def test_of_one_layer_control_variates_leave_the_same_of_every_point(last) -> None:
-    """So that no noise is left, as of a Gaussian likelihood: a mini-batch tells nothing that the anchor does not."""
-    run = sample(last, "pbnn_cv", {"num_steps": 200, "num_warmup": 0, "chains": 2, "weight": "data"})
-    assert run.draws.variance.max() < 1e-6 and 0.05 < run.draws.acceptance.mean() < 0.95
-
-
-def test_what_is_left_keeps_its_digits_close_to_the_anchor() -> None:
-    random = np.random.default_rng(0)
-    shares, moves = special.softmax(random.normal(size=40)), random.normal(size=40)
-    for size in (1e-3, 1e-1, 3.0):
-        v = size * (moves - shares @ moves)
-        exact = np.log(np.sum(shares.astype(np.longdouble) * np.exp(v.astype(np.longdouble))))
-        expected = float(exact - shares @ v**2 / 2)
-        found = normaliser.remainders((size * moves).astype(np.float32), shares.astype(np.float32), "second")
-        assert float(found) == pytest.approx(expected, rel=2e-3), size
-
-
 def test_the_normaliser_is_the_integral(last) -> None:
     """Midpoints of 200 cells against adaptive quadrature: less than 1e-5 off at the mode."""
     body, position = last.body, last.map.astype(float)
@@ -195,37 +144,3 @@ def test_the_truth_is_a_density_and_the_network_comes_close_to_it(last) -> None:
     share = np.mean(last.inputs < 0)
     cells = last.grid_inputs[:, 0] < 0
     assert share == pytest.approx(last.truth[cells].sum() / NUM_CELLS, abs=4 * np.sqrt(0.25 / last.num_points))
-
-
-def test_its_gold_standard_is_quick_and_agrees_with_a_sampler(last) -> None:
-    answer = reference(last, 2000.0)
-    assert answer.is_usable, answer.reason
-    settings = {"num_steps": 12_000, "num_warmup": 1_000, "chains": 4, "thin": 2}
-    run = sample(last, "mala", settings)
-    metrics, curves = metrics_of_draws(last, run.draws.positions, answer)
-    assert metrics["r_hat"] < 1.02
-    assert metrics["mean_error"] < 4 * metrics["mean_error_mc"] + 0.02
-    assert metrics["sd_ratio"] == pytest.approx(1, abs=0.05)
-    assert metrics["ece"] is None and metrics["confidence_gap"] is None and metrics["validation_ece"] is None
-    assert 0 < metrics["truth_error"] < 0.06
-    expected = -np.log(density.truth(last.test_inputs)).mean()
-    assert expected < metrics["nll"] < expected + 0.03
-    assert {"grid_inputs", "grid_mean", "grid_sd", "grid_truth"} <= curves.keys() and "test_counts" not in curves
-
-
-def test_a_problem_on_file_has_its_grid(last, tmp_path) -> None:
-    last.save(tmp_path / "problem.npz")
-    again = Problem.load(tmp_path / "problem.npz")
-    assert again.identity() == last.identity() and again.model == last.model
-    assert replace(last, grid=last.grid[1:]).identity() != last.identity()
-
-
-def test_bounds_and_tasks_that_cannot_be_right_are_refused(last) -> None:
-    run = sample(last, "tunamh", {"num_steps": 10})
-    assert run.status == "skipped" and "no known bound for the density likelihood" in str(run.reason)
-    with pytest.raises(SettingError, match="support = None: a density has one, and nothing else does"):
-        replace(find_task("density"), support=None)
-    with pytest.raises(SettingError, match="a density has one, and nothing else does"):
-        replace(regression.TASK, support=(-1.0, 1.0))
-    with pytest.raises(SettingError, match="a density has one input"):
-        replace(find_task("density"), support=(1.0, -1.0))

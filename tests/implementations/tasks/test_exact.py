@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 from implementations.tasks import prepare
-from implementations.tasks.references.closed_form import gaussian_posterior, has_closed_form
+from implementations.tasks.references.closed_form import gaussian_posterior
 
 
 @pytest.mark.parametrize("weight", [3.0, 100.0])
@@ -54,37 +54,8 @@ def test_the_posterior_mean_solves_the_stacked_least_squares(problem, weight) ->
     np.testing.assert_allclose(gaussian_posterior(prepared, weight).mean, expected, rtol=1e-6, atol=1e-8)
 
 
-def test_the_map_is_the_mean_of_the_posterior_given_all_data(problem) -> None:
-    for name in ("linear", "regression"):
-        prepared = problem(name)
-        exact = gaussian_posterior(prepared, prepared.num_points)
-        np.testing.assert_allclose(prepared.map, exact.mean, rtol=1e-6, atol=1e-6)
-
-
-def test_twice_the_weight_is_every_point_seen_twice(problem) -> None:
-    prepared = problem("linear")
-    doubled = replace(prepared, features=np.tile(prepared.features, (2, 1)), targets=np.tile(prepared.targets, 2))
-    once, twice = gaussian_posterior(prepared, 200.0), gaussian_posterior(doubled, 200.0)
-    np.testing.assert_allclose(once.mean, twice.mean)
-    np.testing.assert_allclose(once.covariance, twice.covariance)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "expected"),
-    [
-        ("linear", {}, True),
-        ("linear", {"prior": "laplace"}, False),
-        ("regression", {}, True),
-        ("regression", {"stochastic": "all"}, False),
-        ("digits", {}, False),
-    ],
-)
-def test_only_one_gaussian_layer_has_a_closed_form(problem, name, options, expected) -> None:
-    assert has_closed_form(problem(name, **options)) is expected
-
-
 # Each trains a network.
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3, 4))])
 def test_full_data_are_overconfident_and_a_weight_between_5_and_20_calibrates(seed) -> None:
     prepared = prepare("regression", seed, progress=False)
     features, targets = prepared.test_features.astype(float), prepared.test_targets.astype(float)

@@ -1,6 +1,5 @@
 """Tasks out of somebody's file, with a network that is not the suite's: its features are made once, and checked."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +7,9 @@ import pytest
 
 from implementations import __main__ as command
 from implementations.infrastructure.errors import SettingError
-from implementations.tasks import find_task, prepare
+from implementations.tasks import prepare
 from implementations.tasks.data import digits, mnist_conv
-from implementations.tasks.data.features import with_features
-from implementations.tasks.task import Points, Task, Training
-from workflows.study import load_study
+from implementations.tasks.task import Points
 
 #: A network of random cosines on digits, which notes every call in a file.
 OWN = """
@@ -112,30 +109,6 @@ def test_a_task_that_cannot_be_right_is_refused_in_a_line(own, tmp_path, old, ne
         prepare(f"{own}:TASK", 0, data_dir=tmp_path, progress=False)
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ({"layers": ((65, 20), (22, 10))}, "after 20 outputs a layer has 21 rows"),
-        ({"likelihood": "gaussian"}, "10 outputs: a gaussian likelihood has one"),
-        ({"training": None}, "2 layers need a training"),
-    ],
-)
-def test_layers_have_to_fit(change, expected):
-    with pytest.raises(SettingError, match=expected):
-        replace(digits.TASK, **change)
-
-
-def test_a_function_without_a_file_is_run_every_time(tmp_path):
-    """As in a notebook: there is no code to know it by."""
-    space: dict[str, object] = {}
-    exec("def features(train, seed):\n    return lambda inputs: inputs[:, :6]", space)
-    task = replace(find_task("digits"), name="mine", layers=((7, 10),), training=None, features=space["features"])
-    data = digits.load(0, tmp_path)
-    found = with_features(task, data, 0, tmp_path, progress=False)
-    np.testing.assert_array_equal(found.test.inputs, data.test.inputs[:, :6])
-    assert not list(tmp_path.iterdir())
-
-
 def test_the_command_makes_a_run_again_when_the_tasks_file_has_changed(own, tmp_path, capsys):
     words = ["--task", f"{own}:TASK", "--method", "laplace", "--backend", "torch-cpu", "--set", "num_steps=20"]
     words += ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "out")]
@@ -145,53 +118,6 @@ def test_the_command_makes_a_run_again_when_the_tasks_file_has_changed(own, tmp_
     own.write_text(OWN.replace("np.cos", "np.sin"))
     assert command.main(words) == 2
     assert "holds another finished run" in capsys.readouterr().err
-
-
-STUDY = """
-study: mine
-description: a task of somebody's own
-seeds: [0]
-backends: [jax-cpu]
-tasks:
-  - task: somewhere/own.py:TASK
-    prior_scale: 2
-    methods: {full_mh: {}}
-"""
-
-
-def test_a_study_takes_tasks_from_files_beside_it(own, tmp_path):
-    path = tmp_path / "study.yaml"
-    path.write_text(STUDY)
-    (run,) = load_study(path).runs
-    assert run.path == "own_digits-scale2/full_mh/jax-cpu/seed0"
-    assert run.variant.task == f"{own}:TASK"
-    assert run.variant.size.num_parameters == 70
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("own.py:TASK", "gone.py:TASK", r"tasks\[0\].task: no file .*gone.py"),
-        ("own.py:TASK", "own.py:TSK", r"tasks\[0\].task: .*no Task 'TSK'; did you mean 'TASK'\?"),
-        ("prior_scale: 2", "num_points: 7", r"tasks\[0\].num_points: num_points = 7: .*always has 1200"),
-        ("prior_scale: 2", "stochastic: all", r"tasks\[0\].stochastic: 'own_digits' has one layer"),
-    ],
-)
-def test_a_study_with_a_wrong_task_is_refused_in_a_line(own, tmp_path, old, new, expected):
-    path = tmp_path / "study.yaml"
-    path.write_text(STUDY.replace(old, new))
-    with pytest.raises(SettingError, match=expected) as error:
-        load_study(path)
-    assert len(str(error.value).splitlines()) == 1
-
-
-def test_two_files_with_one_name_are_told_apart(own, tmp_path):
-    (own.parent / "other.py").write_text(OWN)
-    path = tmp_path / "study.yaml"
-    second = "  - {task: somewhere/other.py:TASK, methods: {mala: {}}}\n"
-    path.write_text(STUDY + second)
-    with pytest.raises(SettingError, match=r"tasks\[1\].task: .*another file has a task 'own_digits' too"):
-        load_study(path)
 
 
 def test_the_convolutions_of_mnist_learn(monkeypatch):
@@ -205,16 +131,9 @@ def test_the_convolutions_of_mnist_learn(monkeypatch):
         return np.pad(images, ((0, 0), (2, 2), (2, 2))).reshape(len(images), 784)
 
     body = mnist_conv.features(Points(enlarged(data.train), data.train.targets), 0)
-    again = mnist_conv.features(Points(enlarged(data.train), data.train.targets), 0)
     train, test = body(enlarged(data.train)), body(enlarged(data.test))
     assert test.shape == (300, 20) and np.abs(test).max() <= 1
-    np.testing.assert_array_equal(again(enlarged(data.test)), test)
     # By the nearest mean of a class, which random features get right in two of three images.
     means = np.stack([train[data.train.targets == number].mean(axis=0) for number in range(10)])
     nearest = np.linalg.norm(test[:, None] - means, axis=2).argmin(axis=1)
     assert (nearest == data.test.targets).mean() > 0.9
-
-
-def test_its_shapes_are_those_of_a_task():
-    assert mnist_conv.TASK.num_parameters() == 210
-    assert isinstance(mnist_conv.TASK, Task) and not isinstance(mnist_conv.TASK.training, Training)

@@ -1,6 +1,5 @@
 """The flights task, on a small file of the same form; on the real one where it has been downloaded."""
 
-import time
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -11,13 +10,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from implementations.tasks import prepare
 from implementations.tasks.data import flights
-from implementations.tasks.data.download import DataError
-from implementations.tasks.problem import Problem
 
 NUM_FLIGHTS, NUM_TEST, NUM_TRAIN = 4_000, 300, 3_000
-REAL = Path(__file__).parents[3] / "data"
 
 
 def _table(random: np.random.Generator) -> pd.DataFrame:
@@ -95,14 +90,6 @@ def test_the_features_are_what_the_docstring_says(table, tmp_path, monkeypatch, 
     np.testing.assert_allclose(data.train.inputs.std(axis=0), 1, atol=1e-4)
 
 
-def test_the_seed_moves_training_and_validation_but_never_the_test_flights(table, tmp_path, monkeypatch) -> None:
-    folder = _write(table, tmp_path, monkeypatch)
-    first, other = flights.load(0, folder), flights.load(1, folder)
-    np.testing.assert_array_equal(first.test.targets, other.test.targets)
-    assert not np.array_equal(first.train.targets, other.train.targets)
-    assert [len(part.targets) for part in (first.train, first.validation, first.test)] == [3_000, 700, 300]
-
-
 def test_no_delay_outside_the_training_flights_is_seen_by_any_feature(table, tmp_path, monkeypatch) -> None:
     before = flights.load(0, _write(table, tmp_path, monkeypatch))
     _, validation, test = _rows(0)
@@ -111,43 +98,3 @@ def test_no_delay_outside_the_training_flights_is_seen_by_any_feature(table, tmp
     assert after.test.targets.all() and after.validation.targets.all()
     for part in ("train", "validation", "test"):
         np.testing.assert_array_equal(getattr(after, part).inputs, getattr(before, part).inputs)
-
-
-def test_what_is_prepared_finds_its_mode_and_comes_back_from_its_file(table, tmp_path, monkeypatch) -> None:
-    problem = prepare("flights", 0, data_dir=_write(table, tmp_path, monkeypatch), progress=False)
-    assert (problem.likelihood, problem.num_points, problem.num_parameters) == ("bernoulli", NUM_TRAIN, 17)
-    assert problem.inputs.shape == (NUM_TRAIN, 0) and problem.inputs.base is None, "no view of all raw inputs"
-    # Origin and hour were made to matter.
-    assert problem.map[15] > 0.2
-    problem.save(tmp_path / "problem.npz")
-    again = Problem.load(tmp_path / "problem.npz")
-    np.testing.assert_array_equal(again.features, problem.features)
-    assert again.identity() == problem.identity()
-
-
-def test_a_damaged_file_is_not_read(table, tmp_path, monkeypatch) -> None:
-    folder = _write(table, tmp_path, monkeypatch)
-    monkeypatch.setattr(flights, "FILES", {flights.FILE: "0" * 64})
-    monkeypatch.setattr(flights, "MIRRORS", ())
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(DataError, match=r"flights-3m\.parquet is damaged[^\n]*\n[^\n]*npm is not installed"):
-        flights.load(0, folder)
-
-
-@pytest.mark.slow
-def test_the_real_flights(capsys) -> None:
-    if not (REAL / "flights" / flights.FILE).exists():
-        pytest.skip(f"no {flights.FILE} in {REAL / 'flights'}: 13 MB, fetched by the first run of the task")
-    start = time.perf_counter()
-    problem = prepare("flights", 0, data_dir=REAL)
-    seconds = time.perf_counter() - start
-    assert problem.features.shape == (2_900_000, 17) and problem.features.dtype == np.float32
-    assert len(problem.validation_targets) == len(problem.test_targets) == 50_000
-    assert problem.targets.mean() == pytest.approx(0.1997, abs=1e-3)
-    assert capsys.readouterr().err.count("mode of flights") >= 3, "what takes seconds shows how far it is"
-    # 5 s on one core of 2026; the limit is for a search that goes on and on.
-    assert seconds < 120
-    probability = 1 / (1 + np.exp(-problem.test_features @ problem.map))
-    gain = np.log(np.where(problem.test_targets == 1, probability, 1 - probability)).mean()
-    rate = problem.targets.mean()
-    assert gain > problem.test_targets.mean() * np.log(rate / (1 - rate)) + np.log(1 - rate) + 0.01

@@ -96,28 +96,6 @@ def test_it_is_the_answer_of_importance_sampling_for_a_softmax(tiny_softmax, wei
     np.testing.assert_allclose(np.diff(run.log_likelihood[1, :5]), -np.diff(losses), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("weight", [4.0, 60.0])
-def test_it_is_the_integral_for_log_odds(tiny_softmax, weight) -> None:
-    targets = (tiny_softmax.targets == 0).astype(np.int32)
-    log_odds = replace(tiny_softmax, likelihood="bernoulli", layers=((2, 1),), targets=targets, map=np.zeros(2))
-    grid = np.stack(np.meshgrid(np.linspace(-8, 8, 401), np.linspace(-8, 8, 401), indexing="ij"), axis=-1)
-    outputs = grid @ log_odds.features.T.astype(float)
-    log_density = weight / 60 * special.log_expit(np.where(targets == 1, outputs, -outputs)).sum(axis=-1)
-    density = special.softmax(log_density + stats.norm.logpdf(grid, 0, 2).sum(axis=-1))
-    mean = np.einsum("abi,ab->i", grid, density)
-    covariance = np.einsum("abi,abj,ab->ij", grid - mean, grid - mean, density)
-    run = _sample(log_odds, weight)
-    _assert_moments(run, mean, covariance, efficiency=0.4)
-    losses = [loss_and_gradient(log_odds, draw, weight)[0] for draw in run.draws[1, :5]]
-    np.testing.assert_allclose(np.diff(run.log_likelihood[1, :5]), -np.diff(losses), rtol=1e-5, atol=1e-5)
-
-
-def test_the_same_seed_gives_the_same_draws(problem) -> None:
-    first, again = (sample(problem("linear"), 10.0, seed=3, chains=2, num_warmup=5, num_draws=5) for _ in range(2))
-    np.testing.assert_array_equal(first.draws, again.draws)
-    assert first.draws.dtype == np.float64 and jnp.zeros(1).dtype == np.float32, "double precision stays inside"
-
-
 @pytest.mark.parametrize(
     ("name", "prior"), [("regression", "gaussian"), ("digits", "laplace"), ("logistic", "gaussian")]
 )

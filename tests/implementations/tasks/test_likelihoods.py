@@ -11,7 +11,6 @@ from scipy import special, stats
 
 from implementations.backends.jax import likelihood as jax_likelihood
 from implementations.backends.torch import likelihood as torch_likelihood
-from implementations.infrastructure.errors import SettingError
 from implementations.kernels.contract import Data
 from implementations.tasks.data import regression
 from implementations.tasks.geometry import mean_curvature
@@ -19,7 +18,6 @@ from implementations.tasks.likelihoods import LIKELIHOODS, find_likelihood
 from implementations.tasks.problem import Problem
 from implementations.tasks.references.mode import loss_and_gradient
 from implementations.tasks.training import _point_losses
-from records.reference import predictions
 from tests import oracle
 from tests.implementations.chains import at_once
 
@@ -109,13 +107,6 @@ def test_the_loss_is_minus_the_log_of_the_law_but_for_a_constant(name) -> None:
     np.testing.assert_allclose(losses, -log_law, rtol=1e-9, atol=1e-12)
 
 
-def test_log_odds_predict_both_classes() -> None:
-    problem = _problem("bernoulli")
-    found = predictions(problem, problem.map.astype(float), problem.features)
-    late = special.expit(problem.features @ problem.map.astype(float))
-    np.testing.assert_allclose(found, np.stack([1 - late, late], axis=1), rtol=1e-9)
-
-
 def test_extreme_log_odds_neither_overflow_nor_lose_digits() -> None:
     problem = _problem("bernoulli", scale=300.0)
     outputs = problem.features.astype(float) @ problem.map
@@ -145,8 +136,3 @@ def test_a_network_trains_on_the_losses_of_the_samplers() -> None:
         found = _point_losses(task, outputs, targets.long() if name == "categorical" else targets)
         expected = oracle.point_losses(problem.map.astype(float), problem, np.arange(NUM_POINTS))
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-
-
-def test_an_unknown_likelihood_gets_the_nearest_name() -> None:
-    with pytest.raises(SettingError, match=r"no likelihood 'bernouli'; did you mean 'bernoulli'\?"):
-        find_likelihood("bernouli")

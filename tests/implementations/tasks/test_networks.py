@@ -24,7 +24,6 @@ from implementations.tasks.networks import Network
 from implementations.tasks.problem import Problem
 from implementations.tasks.references.one_layer import log_likelihood_of, slices
 from implementations.tasks.task import Task, Training
-from records.reference import reference
 from tests import oracle
 from tests.implementations.networks import tiny_network_problem
 
@@ -115,17 +114,6 @@ def test_chains_are_those_of_layers_but_for_rounding(backend) -> None:
     assert np.ptp(draws[0]) > 0.1
 
 
-def test_control_variates_are_refused_and_laplace_is_not() -> None:
-    layers = tiny_network_problem()
-    own = replace(layers, layers=(), network=_written_out(layers.layers))
-    run = sample(own, "pbnn_cv", {"num_steps": 10, "batch_size": 10})
-    assert run.status == "skipped"
-    assert "not applicable to the network 'written_out': control variates are written for layers" in str(run.reason)
-    settings = {"num_steps": 400, "num_warmup": 0, "chains": 2, "dtype": "float64"}
-    found, expected = (sample(each, "laplace", settings).draws.positions for each in (own, layers))
-    np.testing.assert_allclose(found.std(axis=(0, 1)), expected.std(axis=(0, 1)), rtol=1e-3)
-
-
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory) -> Path:
     """The worked example, in a folder that has nothing to do with the suite and with a shorter training."""
@@ -151,17 +139,6 @@ def test_the_worked_example_is_trained_kept_on_file_and_sampled(copied, tmp_path
     copied.write_text(copied.read_text() + "\n# changed\n")
     with pytest.raises(SettingError, match=r"my_network.py:TASK has changed since .*; prepare the problem again"):
         Problem.load(tmp_path / "problem.npz")
-
-
-@pytest.mark.slow
-def test_a_reference_of_an_own_network_is_made_in_function_space() -> None:
-    """By the sampler for networks, which integrates a last layer out where it knows one, and here knows none."""
-    layers = tiny_network_problem()
-    own = replace(layers, layers=(), network=_written_out(layers.layers))
-    found, expected = (reference(each, 30.0, num_warmup=300, num_draws=1500) for each in (own, layers))
-    assert found.mean.size == 0 and found.method.startswith("blackjax HMC")
-    error = np.hypot(found.predictive_mcse, expected.predictive_mcse)
-    assert np.abs((found.predictive_mean - expected.predictive_mean) / error).max() < 5
 
 
 def _task(network: Network | None, **given) -> Task:

@@ -4,10 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import torch
 
 from implementations.backends.jax.likelihood import FUNCTIONS as JAX
-from implementations.backends.torch.likelihood import FUNCTIONS as TORCH
 from implementations.infrastructure.errors import SettingError
 from implementations.tasks.likelihoods import LIKELIHOODS, find_likelihood
 from tests.implementations.chains import at_once
@@ -55,27 +53,6 @@ def test_slope_curvature_and_remainders_are_those_of_the_loss_in_jax(name) -> No
             by_output = at_once(slopes)(u)
             found = likelihood.remainder_residuals(u, kept, NOISE_SD, order)
             np.testing.assert_allclose(found, by_output, rtol=1e-9, atol=1e-12)
-
-
-@all_of_them
-def test_slope_curvature_and_remainders_are_those_of_the_loss_in_torch(name) -> None:
-    likelihood = find_likelihood(name)
-    start, u, v, targets = map(torch.from_numpy, _given(name))
-
-    def total(outputs):
-        return likelihood.losses(outputs, targets, NOISE_SD, TORCH).sum()
-
-    kept, slope = likelihood.at_anchor(start, targets, NOISE_SD)
-    gradient = torch.func.grad(total)(start)
-    np.testing.assert_allclose(slope, gradient, rtol=1e-10, atol=1e-12)
-    product = torch.autograd.functional.hvp(total, start, v)[1]
-    bend = likelihood.curvature_form(kept, u, v, NOISE_SD)
-    np.testing.assert_allclose(bend, (u * product).sum(dim=0), rtol=1e-10, atol=1e-12)
-    first, second = (likelihood.remainders(u, kept, NOISE_SD, order) for order in ("first", "second"))
-    expected = total(start + u) - total(start) - (slope * u).sum()
-    np.testing.assert_allclose(first.sum(), expected, rtol=1e-9, atol=1e-12)
-    half = likelihood.curvature_form(kept, u, u, NOISE_SD).sum() / 2
-    np.testing.assert_allclose(second.sum(), expected - half, rtol=1e-9, atol=1e-12)
 
 
 @all_of_them

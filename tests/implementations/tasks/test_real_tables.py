@@ -100,30 +100,6 @@ def test_values_and_prices_are_in_sd_of_the_training_rows(tmp_path, monkeypatch)
         np.testing.assert_allclose(data.test.targets, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_grades_rise_from_worst_to_best(tmp_path, monkeypatch) -> None:
-    table = _diamonds(np.random.default_rng(1))
-    data = _loaded(diamonds, table, tmp_path, monkeypatch)
-    clarity = table.clarity.to_numpy()[_rows(0)[0]]
-    means = [data.train.inputs[clarity == grade, 5].mean() for grade in ("I1", "VS2", "IF") if grade in clarity]
-    assert means == sorted(means) and len(means) > 1
-
-
-def test_an_income_above_50000_is_1(tmp_path, monkeypatch) -> None:
-    table = _adult(np.random.default_rng(1))
-    data = _loaded(adult, table, tmp_path, monkeypatch)
-    np.testing.assert_array_equal(data.train.targets, (table.income == ">50K").to_numpy()[_rows(0)[0]])
-    # The last column is the only one of gender.
-    is_woman = (table.gender == "Female").to_numpy()[_rows(0)[0]]
-    np.testing.assert_array_equal(data.train.inputs[:, -1], is_woman)
-
-
-def test_a_value_that_no_list_has_is_named(tmp_path, monkeypatch) -> None:
-    table = _diamonds(np.random.default_rng(1))
-    table.loc[7, "cut"] = "Excellent"
-    with pytest.raises(ValueError, match="the column 'cut' has 'Excellent'; expected: Fair, Good, Very Good"):
-        _loaded(diamonds, table, tmp_path, monkeypatch)
-
-
 def test_a_column_that_is_constant_in_the_training_rows_is_0_and_not_nan() -> None:
     inputs = np.stack([np.ones(20), np.arange(20.0)], axis=1)
     data = tables.split_table(inputs, np.arange(20.0), 0, num_train=10, num_test=5, is_regression=True)
@@ -157,8 +133,3 @@ def test_pictures_keep_their_class_and_empty_rows_are_none(pictures, tmp_path) -
         for row, y in zip(part.inputs, part.targets, strict=True)
     }
     assert found == {tuple(row): number for number, rows in enumerate(pictures.tolist()) for row in rows}
-
-
-def test_a_picture_of_another_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="a picture has other than 784 pixels"):
-        fashion.read_pictures(json.dumps({"data": [[1] * 783]}).encode())

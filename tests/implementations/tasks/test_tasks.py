@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from implementations.infrastructure.errors import SettingError
-from implementations.tasks import TASKS, find_task, prepare
+from implementations.tasks import TASKS, prepare
 from implementations.tasks.data import digits, linear, logistic, mnist, regression
 from implementations.tasks.data.synthetic import draw_data
 from implementations.tasks.problem import Problem, network_outputs
@@ -98,13 +98,6 @@ def test_fresh_points_are_of_the_same_law_and_leave_the_rest_alone() -> None:
         prepare("digits", 0, fresh_points=100)
 
 
-def test_a_network_can_be_trained_for_longer() -> None:
-    training = find_task("mnist", 10_000, num_epochs=60).training
-    assert training is not None and training.num_epochs == 60
-    with pytest.raises(SettingError, match="'mnist' has only 55000 training images"):
-        find_task("mnist", 60_000)
-
-
 def test_logistic_data_follow_their_parameters_across_the_chunks_they_are_drawn_in() -> None:
     num_points = 3 * logistic.CHUNK + 5
     tall = prepare("logistic", 0, num_points=num_points, progress=False)
@@ -119,18 +112,6 @@ def test_logistic_data_follow_their_parameters_across_the_chunks_they_are_drawn_
     assert len(np.unique(inputs[:: logistic.CHUNK])) == 4 * 7, "every chunk has random numbers of its own"
     usual = prepare("logistic", 0, progress=False)
     np.testing.assert_array_equal(tall.test_features, usual.test_features)
-
-
-def test_train_validation_and_test_share_no_point() -> None:
-    data = regression.TASK.load(0, Path())
-    parts = np.concatenate([data.train.inputs, data.validation.inputs, data.test.inputs])
-    assert len(np.unique(parts)) > 0.999 * len(parts)  # float32 repeats a few of 5000 numbers by chance
-    data = digits.load(3, Path())
-    from sklearn.datasets import load_digits
-
-    parts = np.concatenate([data.train.inputs, data.validation.inputs, data.test.inputs]) * 16
-    assert len(data.train.inputs) == 1200 and len(data.validation.inputs) == 297 and len(data.test.inputs) == 300
-    np.testing.assert_array_equal(np.sort(parts, axis=0), np.sort(load_digits().data, axis=0))
 
 
 def test_synthetic_points_follow_their_curve_with_their_noise() -> None:
@@ -165,39 +146,8 @@ def _linear(matrix: np.ndarray) -> torch.nn.Linear:
     return layer
 
 
-def test_both_cuts_share_the_trained_first_layer(problem) -> None:
-    last, whole = problem("regression"), problem("regression", stochastic="all")
-    np.testing.assert_array_equal(last.body[0].ravel(), whole.map[:40])
-    # The last layer is trained to near its mode; the mode itself can only be better.
-    assert _negative_log_posterior(last, last.map) <= _negative_log_posterior(last, whole.map[40:]) + 1e-3
-
-
-def _negative_log_posterior(problem: Problem, parameters: np.ndarray) -> float:
-    residuals = problem.features.astype(float) @ parameters - problem.targets
-    return float((residuals**2).sum() / (2 * problem.noise_sd**2) + (parameters**2).sum() / 2)
-
-
-def test_trained_networks_predict_well(problem) -> None:
-    prepared = problem("digits")
-    outputs = network_outputs(prepared.map, prepared.test_features, prepared.layers)
-    assert (outputs.argmax(axis=1) == prepared.test_targets).mean() > 0.95
-    prepared = problem("regression")
-    errors = network_outputs(prepared.map, prepared.test_features, prepared.layers)[:, 0] - prepared.test_targets
-    # Between the noise (0.05) and what is left of a curve whose fast sine (sd 0.21) is missed altogether.
-    assert 0.05 < errors.std() < 0.2
-
-
 def _short(num_epochs: int) -> Task:
     return replace(regression.TASK, training=replace(regression.TASK.training, num_epochs=num_epochs))
-
-
-def test_networks_start_from_the_stated_spread() -> None:
-    wide = replace(_short(0), layers=((2, 5000), (5001, 1)))
-    first, last = train_network(wide, regression.TASK.load(0, Path()).train, 0, prior="gaussian", prior_scale=1)
-    # Four Monte Carlo errors of the sd of 5000 numbers.
-    assert first[0].std() == pytest.approx(1, rel=0.04)
-    assert first[1].std() == pytest.approx(2, rel=0.04)
-    assert last.std() == pytest.approx(1 / np.sqrt(5000), rel=0.04)
 
 
 def test_training_minimises_the_negative_log_posterior_of_its_own_prior() -> None:
@@ -242,28 +192,6 @@ def test_adam_is_that_of_torch_bit_for_bit_without_the_import_of_its_compiler() 
         "sys.exit('torch._dynamo' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3]).returncode == 0
-
-
-def test_training_leaves_torch_as_it_found_it() -> None:
-    threads, state = torch.get_num_threads(), torch.get_rng_state()
-    torch.set_num_threads(3)
-    try:
-        train_network(
-            _short(2), regression.TASK.load(0, Path()).train, 0, prior="gaussian", prior_scale=1, progress=False
-        )
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(threads)
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_progress_is_shown_line_by_line_in_a_log_and_can_be_silenced(capsys) -> None:
-    points = regression.TASK.load(0, Path()).train
-    train_network(_short(20), points, 0, prior="gaussian", prior_scale=1, progress=False)
-    assert capsys.readouterr() == ("", "")
-    train_network(_short(20), points, 0, prior="gaussian", prior_scale=1, progress=True)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 10 and lines[-1] == "training the network of regression, seed 0: 20 of 20 epochs"
 
 
 @pytest.mark.parametrize(
@@ -318,10 +246,3 @@ def test_mnist_is_read_scaled_and_split_by_the_seed(made_up_mnist) -> None:
     images = np.frombuffer((made_up_mnist / "mnist" / "train-images-idx3-ubyte").read_bytes()[16:], np.uint8)
     where = [np.flatnonzero((images.reshape(120, 784) == np.rint(row * 255)).all(axis=1)) for row in data.train.inputs]
     np.testing.assert_array_equal(np.concatenate(where) % 10, data.train.targets)
-
-
-def test_mnist_is_trained_in_mini_batches_and_keeps_a_diagonal_of_15910_parameters(made_up_mnist) -> None:
-    last = prepare("mnist", 0, data_dir=made_up_mnist, progress=False)
-    assert last.curvature.shape == (210, 210) and last.body[0].shape == (785, 20) and last.inputs.shape == (100, 0)
-    whole = prepare("mnist", 0, data_dir=made_up_mnist, progress=False, stochastic="all")
-    assert whole.curvature.shape == (15_910,) and whole.features.shape == (100, 785)

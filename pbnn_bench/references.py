@@ -1,0 +1,149 @@
+"""``pbnn-bench references``: right answers for whole networks, to list, verify, export and score against."""
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from implementations.infrastructure.errors import SettingError, unknown
+from implementations.infrastructure.files import Damaged, read_npz
+from implementations.networks.baselines import Predictions
+from implementations.networks.tasks import find_network_task
+from records.network_references import FOLDER, QUANTILES, NetworkReference, data_digest
+from records.network_scores import score
+
+ACTIONS = {
+    "list": "what there is, and which checks it passed",
+    "verify": "check every file against its checksum and every gate against its bounds; --data checks the rows too",
+    "export": "write means, sds and quantiles at the test points as CSV, for any language",
+    "score": "score predictions of your own against a reference",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "action",
+        choices=list(ACTIONS),
+        metavar="ACTION",
+        help="; ".join(f"{name}: {ACTIONS[name]}" for name in ACTIONS),
+    )
+    add("names", nargs="*", metavar="NAME", help="such as boston-tanh, or boston-tanh/weight100/split3 (default: all)")
+    add("--folder", type=Path, default=FOLDER, metavar="DIR", help="folder of the references (default: the suite's)")
+    add("--data", type=Path, metavar="DIR", help="folder of downloads, to read the rows that a reference is of")
+    add("--predictions", type=Path, metavar="FILE", help="score: .npz with outputs (draws, T) or (draws, T, K)")
+    add("--noise-sd", type=float, metavar="NUMBER", help="score: sd of the noise, in sds of the training targets")
+    add("--out", type=Path, metavar="FILE", help="export: the CSV file (default: the screen)")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    try:
+        paths = list(_found(arguments.folder, arguments.names))
+        if arguments.action == "list":
+            return _list(paths, arguments.folder)
+        if arguments.action == "verify":
+            return _verify(paths, arguments.data)
+        if len(paths) != 1:
+            raise SettingError(f"{arguments.action} takes one reference; {len(paths)} match: add /weight…/split…")
+        return (_export if arguments.action == "export" else _score)(NetworkReference.load(paths[0]), arguments)
+    except (SettingError, Damaged, OSError, ValueError) as error:
+        print(f"references: {error}", file=sys.stderr)
+        return 2
+
+
+def _found(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """The JSON files of all references whose names begin as asked."""
+    known = {str(path.relative_to(folder).with_suffix("")): path for path in sorted(folder.glob("*/*/split*.json"))}
+    if not known:
+        raise SettingError(f"no references in {folder}; make some: python -m records.network_references --help")
+    for name in names or [""]:
+        matching = [path for one, path in known.items() if not name or one == name or one.startswith(f"{name}/")]
+        if not matching:
+            raise SettingError(unknown("reference", name, sorted({one.partition("/")[0] for one in known} | {*known})))
+        yield from matching
+
+
+def _list(paths: Sequence[Path], folder: Path) -> int:
+    """One line per task and weight."""
+    groups: dict[Path, list[NetworkReference]] = {}
+    for path in paths:
+        groups.setdefault(path.parent.relative_to(folder), []).append(NetworkReference.load(path))
+    rows = [("reference", "rows", "P", "splits", "usable", "R-hat", "ESS", "log likelihood")]
+    for name, group in groups.items():
+        first = group[0].record
+        likelihood = np.mean([one.record["scores"]["log_likelihood"] for one in group])
+        usable = sum(one.is_usable for one in group)
+        r_hat, ess = max(one.gate.r_hat for one in group), min(one.gate.min_ess for one in group)
+        counts = (f"{first['num_rows']:,}", f"{first['num_parameters']:,}", str(len(group)), str(usable))
+        rows.append((str(name), *counts, f"{r_hat:.3f}", f"{ess:,.0f}", f"{likelihood:.3f}"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]))
+    return 0
+
+
+def _verify(paths: Sequence[Path], data_dir: Path | None) -> int:
+    """One line per reference that is damaged, failed its gate, or is of other rows; 1 where one is damaged."""
+    num_damaged = num_failed = 0
+    for path in paths:
+        try:
+            reference = NetworkReference.load(path)
+        except (Damaged, OSError) as error:
+            num_damaged += 1
+            print(error)
+            continue
+        if data_dir is not None:
+            data = find_network_task(reference.task).load(reference.split, data_dir)
+            if data_digest(data) != reference.record["data_sha256"]:
+                num_damaged += 1
+                print(f"{path} was made from other rows than those in {data_dir}")
+        if not reference.is_usable:
+            num_failed += 1
+            print(f"{path} failed its gate: {'; '.join(reference.gate.faults)}")
+    print(f"{len(paths)} references: {num_damaged} damaged, {num_failed} failed their gate and judge nothing")
+    return int(num_damaged > 0)
+
+
+def _export(reference: NetworkReference, arguments: argparse.Namespace) -> int:
+    """A row per test point and output."""
+    mean, sd = (array.reshape(len(array), -1) for array in (reference.mean, reference.sd))
+    quantiles = reference.arrays.get("quantiles")
+    header = ["point", "output", "mean", "sd"] + ([] if quantiles is None else [f"q{level:g}" for level in QUANTILES])
+    with arguments.out.open("w", newline="", encoding="utf-8") if arguments.out else sys.stdout as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        for point, output in np.ndindex(mean.shape):
+            row = [point, output, f"{mean[point, output]:.6g}", f"{sd[point, output]:.6g}"]
+            writer.writerow(row + ([] if quantiles is None else [f"{value:.4g}" for value in quantiles[:, point]]))
+    return 0
+
+
+def _score(reference: NetworkReference, arguments: argparse.Namespace) -> int:
+    if arguments.predictions is None:
+        raise SettingError("score needs --predictions FILE.npz with the array 'outputs'")
+    given = read_npz(arguments.predictions)
+    if "outputs" not in given:
+        raise SettingError(f"{arguments.predictions} has no array 'outputs', but {', '.join(given) or 'nothing'}")
+    outputs = given["outputs"]
+    if outputs.shape[1:] != reference.mean.shape or not np.isfinite(outputs).all():
+        wanted = ", ".join(map(str, reference.mean.shape))
+        raise SettingError(f"outputs of shape {outputs.shape}: expected (draws, {wanted}), all of them finite")
+    data = find_network_task(reference.task).load(reference.split, arguments.data or Path("data"))
+    noise_sd = None
+    if reference.mean.ndim == 1:
+        noise = arguments.noise_sd or given.get("noise_sd")
+        if noise is None:
+            raise SettingError("a regression needs --noise-sd, or an array 'noise_sd' with one number per draw")
+        noise_sd = np.broadcast_to(np.asarray(noise, float), len(outputs))
+    found = score(Predictions(outputs, noise_sd, np.nan, np.nan), reference, data)
+    print(json.dumps({name: value for name, value in vars(found).items() if value is not None}, indent=2))
+    is_resolved = found.mean_error > 2 * found.floor
+    print(
+        f"mean error {found.mean_error:.3f} sd, {'' if is_resolved else 'not '}resolved: the reference itself is known "
+        f"to {found.floor:.3f} sd"
+    )
+    return 0
