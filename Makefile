@@ -95,11 +95,9 @@ docs: setup  ## build the documentation, with the published reports, into result
 	@echo "the documentation is in results/site: python3 -m http.server --directory results/site"
 
 # Timed by processor time, one thread, one process: what else runs on the machine falls on both sides of a ratio.
-bench: setup  ## time every sampler, also against other libraries; ARGS="-k 'not torch'" is quick
+bench: setup  ## time every sampler, also against other libraries; ARGS=--quick only tells whether all of it runs
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_CACHE_DIR="$$PWD/results/.cache/torch" \
-	$(python) -m pytest benchmarks/bench_*.py -o "python_functions=bench_*" -p no:xdist -W default -q \
-	--benchmark-timer=time.process_time --benchmark-json=results/benchmarks.json --benchmark-quiet $(ARGS)
-	$(python) -m benchmarks.summary results/benchmarks.json
+	$(python) -m benchmarks.bench $(ARGS)
 
 profile-study: setup  ## show where the processor time of the paper study went; ARGS=results/smoke for another
 	$(python) -m records.usage $(or $(ARGS),results/paper)

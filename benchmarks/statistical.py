@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.known_problems import known_problem, log_odds_posterior
-from benchmarks.rows import Rows, incomplete
 
 if TYPE_CHECKING:
     from implementations.tasks.problem import Problem
+
+#: What a tier of the gate measures: named rows of named values.
+Rows = dict[str, dict[str, Any]]
 
 #: Of changes that only draw other random numbers, the share that is stopped.
 FALSE_ALARMS = 1e-3
@@ -147,6 +149,15 @@ def _bias(
     outputs = weights @ features.T
     deviations = (outputs - features @ mean) / scale
     return outputs, {"shift": deviations.mean(axis=(1, 2)), "variance": np.square(deviations).mean(axis=(1, 2))}
+
+
+def incomplete(rows: Rows, baseline: Rows) -> list[str]:
+    """Rows with other values than their baselines have, such as the reason why there are none."""
+    return [
+        f"{name}: has {', '.join(row)}; baseline has {', '.join(baseline[name])}"
+        for name, row in rows.items()
+        if row.keys() != baseline[name].keys()
+    ]
 
 
 def judge(rows: Rows, baseline: Rows) -> list[str]:

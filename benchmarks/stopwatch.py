@@ -1,4 +1,4 @@
-"""Two pieces of work timed by turns, so that whatever else the machine does falls on both; ratios are what counts."""
+"""Two pieces of work timed in turns, so that whatever else the machine does affects both, and little their ratio."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,26 +6,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-#: Processor time, not wall-clock time: everything here runs on one thread, where the two are the same on an idle
-#: machine, and only the first is left alone by other programs that want the processor.
+#: Processor time, not wall-clock time: everything here runs on one thread, where the two agree on an idle machine, and
+#: only processor time is unaffected by other programs.
 clock = time.process_time
 
 #: Seconds of one piece: much more than the clock's resolution and a scheduler's time slice.
 PIECE_SECONDS = 0.05
 
-#: The fixture of a benchmark: two pieces of work, and what else stands in their row.
-Against = Callable[..., dict[str, Any]]
-
 
 class Work(NamedTuple):
-    """Something to time: a call, and how many units (steps, evaluations) it makes."""
+    """Something to time: a call, and the number of units (steps, evaluations) in it."""
 
     call: Callable[[], object]
     units: int
 
 
-def sized(make: Callable[[int], Callable[[], object]], first_units: int = 16, seconds: float = PIECE_SECONDS) -> Work:
-    """The work of as many units as fill ``seconds``; ``make(units)`` is a call that makes them."""
+def sized(make: Callable[[int], Callable[[], object]], first_units: int = 16, seconds: float | None = None) -> Work:
+    """The work of as many units as fill ``seconds``; ``make(units)`` returns a call that does them."""
+    seconds = PIECE_SECONDS if seconds is None else seconds
     units = first_units
     while True:
         call = make(units)
@@ -43,34 +41,26 @@ def seconds_of(call: Callable[[], object]) -> float:
 
 
 def by_turns(works: Sequence[Work], rounds: int) -> np.ndarray:
-    """Seconds (rounds, works) of a unit of each: one after the other, again and again."""
+    """Seconds (rounds, works) per unit of each work, one work after the other in every round."""
     seconds = [[seconds_of(work.call) for work in works] for _ in range(rounds)]
     return np.array(seconds) / [work.units for work in works]
 
 
-def alternate(work: Work, baseline: Work, rounds: int) -> dict[str, Any]:
-    """Both by turns, ``rounds`` times."""
-    times, baseline_times = [], []
-    for _ in range(rounds):
-        baseline_times.append(seconds_of(baseline.call))
-        times.append(seconds_of(work.call))
-    return comparison(work, times, baseline, baseline_times)
+def alternate(work: Work, other: Work, *yardsticks: Work, rounds: int) -> dict[str, Any]:
+    """Microseconds per unit of ``work`` and ``other``, and the median of the rounds' ratios with its quartiles.
 
-
-def comparison(
-    work: Work, times: list[float], baseline: Work, baseline_times: list[float], expected: np.ndarray | float = 1.0
-) -> dict[str, Any]:
-    """Microseconds per unit of both, and the median of the rounds' ratios with its quartiles.
-
-    ``expected`` are ratios, one a round, that these are to be divided by.
+    With two ``yardsticks`` the ratio of each round is divided by theirs in the same round.
     """
-    mine, other = np.array(times) / work.units, np.array(baseline_times) / baseline.units
-    low, ratio, high = np.percentile(mine / other / expected, [25, 50, 75])
-    numbers = {
-        "microseconds": 1e6 * np.median(mine),
-        "baseline_microseconds": 1e6 * np.median(other),
-        "ratio": ratio,
-        "ratio_low": low,
-        "ratio_high": high,
-    }
+    return ratios_of(by_turns([work, other, *yardsticks], rounds))
+
+
+def ratios_of(seconds: np.ndarray) -> dict[str, Any]:
+    """The numbers of ``alternate``, from its seconds per unit (rounds, 2 or 4)."""
+    ratios = seconds[:, 0] / seconds[:, 1]
+    if seconds.shape[1] == 4:
+        ratios = ratios * seconds[:, 3] / seconds[:, 2]
+    low, ratio, high = np.percentile(ratios, [25, 50, 75])
+    micro, baseline_micro = 1e6 * np.median(seconds[:, :2], axis=0)
+    numbers = {"microseconds": micro, "baseline_microseconds": baseline_micro}
+    numbers |= {"ratio": ratio, "ratio_low": low, "ratio_high": high}
     return {name: float(f"{number:.4g}") for name, number in numbers.items()}

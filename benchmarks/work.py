@@ -6,12 +6,13 @@ nothing else: no random numbers, no acceptance, no draws kept.
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.stopwatch import Work, sized
 from implementations.backends import BACKENDS, build_sampler, use_one_thread
+from implementations.kernels.contract import Data
 from implementations.kernels.metropolis import Metropolis
 from implementations.methods import METHODS
 from implementations.settings import Settings
@@ -118,108 +119,125 @@ def steps_of(sampler: Any, start: Any, chains: int) -> Work:
     return Work(work.call, work.units * sampler.block_steps * chains)
 
 
+class Bare(NamedTuple):
+    """What a step evaluates."""
+
+    chains: int
+    #: Points at which a chain evaluates its current and its proposed parameters.
+    pairs: int
+    #: Gradients of a mini-batch: one at the current parameters, and perhaps one for the way back.
+    gradients: int
+    batch_size: int
+    #: What is evaluated at all the points: nothing, their likelihood or their gradient.
+    full: str
+
+
 def bare_work(backend: str, problem: Problem, method: str, **given: Any) -> Work:
     """The likelihoods and gradients of those steps, for as many chains; a unit is the work of a step of one chain."""
     _prepare(backend)
     settings = settings_of(problem, method, **given)
     parts = METHODS[method].kernel
     assert isinstance(parts, Metropolis)
-    num_batches, batch_size = settings.num_batches or 0, settings.batch_size or 0
-    # The current and the proposed parameters at the same points, a gradient there and maybe one back.
-    pairs = num_batches * batch_size if parts.estimate == "batches" else 0
-    gradients = (1 if parts.acceptance == "always" else 2) if parts.gradient == "batch" else 0
-    full = "gradient" if parts.gradient == "all" else "likelihood" if parts.estimate == "all" else "none"
-    make = _bare_jax if BACKENDS[backend][0] == "jax" else _bare_torch
-    return make(problem, settings.chains, pairs, gradients, batch_size, full)
+    batch_size = settings.batch_size or 0
+    bare = Bare(
+        chains=settings.chains,
+        pairs=(settings.num_batches or 0) * batch_size if parts.estimate == "batches" else 0,
+        gradients=(1 if parts.acceptance == "always" else 2) if parts.gradient == "batch" else 0,
+        batch_size=batch_size,
+        full="gradient" if parts.gradient == "all" else "likelihood" if parts.estimate == "all" else "none",
+    )
+    return (_bare_jax if BACKENDS[backend][0] == "jax" else _bare_torch)(problem, bare)
 
 
-def _gathered(problem: Problem, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    indices = np.random.default_rng(1).integers(0, problem.num_points, (NUM_GATHERED, *shape))
-    return problem.features[indices], problem.targets[indices]
+def has_bare_work(method: str) -> bool:
+    """Does a step of the method evaluate likelihoods or gradients? Draws from a Gaussian, as by ``laplace``, do not."""
+    parts = METHODS[method].kernel
+    return isinstance(parts, Metropolis) and (parts.estimate, parts.gradient) != ("none", "none")
+
+
+def _bare_step(library: Any, stack: Callable[..., Any], problem: Problem, bare: Bare) -> Callable[..., Any]:
+    """``step(position, everything, loss_batch, gradient_batch)``, by the functions of a library's ``likelihood``.
+
+    Terms of 1e-30 move nothing, and make each evaluation wait for the one before.
+    """
+    model = problem.model
+
+    def step(position: Any, everything: Data, loss_batch: Data, gradient_batch: Data) -> Any:
+        if bare.pairs:
+            pair = stack([position, position + 1e-6], 1)
+            position = position + 1e-30 * library.point_losses(pair, loss_batch, model).sum((1, 2))[:, None]
+        for _ in range(bare.gradients):
+            position = position + 1e-30 * library.losses_and_gradient(position, gradient_batch, 1.0, model)[1]
+        if bare.full == "gradient":
+            position = position + 1e-30 * library.losses_and_gradient(position, everything, 1.0, model)[1]
+        if bare.full == "likelihood":
+            position = position + 1e-30 * library.point_losses(position, everything, model).sum(1)[:, None]
+        return position
+
+    return step
+
+
+def _points(problem: Problem, bare: Bare) -> tuple[Data, Data, Data]:
+    """All the points, and NUM_GATHERED mini-batches for losses and for gradients."""
+
+    def gathered(*shape: int) -> Data:
+        indices = np.random.default_rng(1).integers(0, problem.num_points, (NUM_GATHERED, bare.chains, *shape))
+        return Data(problem.features[indices], problem.targets[indices])
+
+    return Data(problem.features, problem.targets), gathered(1, bare.pairs), gathered(bare.batch_size)
 
 
 @cache
-def _bare_jax(problem: Problem, chains: int, pairs: int, gradients: int, batch_size: int, full: str) -> Work:
+def _bare_jax(problem: Problem, bare: Bare) -> Work:
     import jax
     import jax.numpy as jnp
 
-    from implementations.backends.jax.likelihood import losses_and_gradient, point_losses
-    from implementations.kernels.contract import Data
+    from implementations.backends.jax import likelihood
 
-    model, device = problem.model, jax.devices("cpu")[0]
-    everything = Data(*jax.device_put((problem.features, problem.targets), device))
-    loss_batches = Data(*jax.device_put(_gathered(problem, (chains, 1, pairs)), device))
-    gradient_batches = Data(*jax.device_put(_gathered(problem, (chains, batch_size)), device))
-
-    def once(number: Any, position: Any, data: tuple[Data, Data, Data]) -> Any:
-        everything, *gathered = data
-        loss_batch, gradient_batch = jax.tree.map(lambda array: array[number % NUM_GATHERED], gathered)
-        # Too little to move anything, but the next evaluation has to wait for this one.
-        if pairs:
-            pair = jnp.stack([position, position + 1e-6], axis=1)
-            position = position + 1e-30 * point_losses(pair, loss_batch, model).sum(axis=(1, 2))[:, None]
-        for _ in range(gradients):
-            position = position + 1e-30 * losses_and_gradient(position, gradient_batch, 1.0, model)[1]
-        if full == "gradient":
-            position = position + 1e-30 * losses_and_gradient(position, everything, 1.0, model)[1]
-        if full == "likelihood":
-            position = position + 1e-30 * point_losses(position, everything, model).sum(axis=1)[:, None]
-        return position
+    step = _bare_step(likelihood, jnp.stack, problem, bare)
+    data = jax.device_put(_points(problem, bare), jax.devices("cpu")[0])
 
     @jax.jit
     def many(units: Any, position: Any, data: tuple[Data, Data, Data]) -> Any:
-        return jax.lax.fori_loop(0, units, lambda number, position: once(number, position, data), position)
+        everything, *batches = data
 
-    position = jnp.tile(jnp.asarray(problem.map), (chains, 1))
-    data = (everything, loss_batches, gradient_batches)
+        def once(number: Any, position: Any) -> Any:
+            return step(position, everything, *jax.tree.map(lambda array: array[number % NUM_GATHERED], batches))
+
+        return jax.lax.fori_loop(0, units, once, position)
+
+    position = jnp.tile(jnp.asarray(problem.map), (bare.chains, 1))
     work = sized(lambda units: lambda: many(units, position, data).block_until_ready())
-    return Work(work.call, work.units * chains)
+    return Work(work.call, work.units * bare.chains)
 
 
 @cache
-def _bare_torch(problem: Problem, chains: int, pairs: int, gradients: int, batch_size: int, full: str) -> Work:
+def _bare_torch(problem: Problem, bare: Bare) -> Work:
     import torch
 
+    from implementations.backends.torch import likelihood
     from implementations.backends.torch.chain import UNROLLED_STEPS, compile_function
-    from implementations.backends.torch.likelihood import losses_and_gradient, point_losses
-    from implementations.kernels.contract import Data
 
-    model = problem.model
+    step = _bare_step(likelihood, torch.stack, problem, bare)
 
-    def tensors(arrays: tuple[np.ndarray, np.ndarray]) -> Data:
-        features, targets = (torch.from_numpy(array) for array in arrays)
-        return Data(features, targets.long() if problem.likelihood == "categorical" else targets)
+    def tensors(data: Data) -> tuple[Any, Any]:
+        features, targets = (torch.from_numpy(array) for array in data[:2])
+        return features, targets.long() if problem.likelihood == "categorical" else targets
 
-    everything = tensors((problem.features, problem.targets))
-    loss_batches = tensors(_gathered(problem, (chains, 1, pairs)))
-    gradient_batches = tensors(_gathered(problem, (chains, batch_size)))
+    everything, *batches = map(tensors, _points(problem, bare))
 
     def some(position: Any, *tensors: Any) -> list[Any]:
-        """As many as the sampler makes in one compiled call."""
-        everything, loss_batches, gradient_batches = (Data(*tensors[start : start + 2]) for start in (0, 2, 4))
+        """As many units as the sampler makes steps in one compiled call."""
         for number in range(UNROLLED_STEPS):
-            if pairs:
-                pair = torch.stack([position, position + 1e-6], dim=1)
-                batch = Data(*(tensor[number] for tensor in loss_batches[:2]))
-                position = position + 1e-30 * point_losses(pair, batch, model).sum(dim=(1, 2))[:, None]
-            batch = Data(*(tensor[number] for tensor in gradient_batches[:2]))
-            for _ in range(gradients):
-                position = position + 1e-30 * losses_and_gradient(position, batch, 1.0, model)[1]
-            if full == "gradient":
-                position = position + 1e-30 * losses_and_gradient(position, everything, 1.0, model)[1]
-            if full == "likelihood":
-                position = position + 1e-30 * point_losses(position, everything, model).sum(dim=1)[:, None]
+            of_number = [tensor[number] for tensor in tensors[2:]]
+            position = step(position, Data(*tensors[:2]), Data(*of_number[:2]), Data(*of_number[2:]))
         return [position]
 
     def arguments(position: Any, start: int) -> list[Any]:
         chosen = slice(start % NUM_GATHERED, start % NUM_GATHERED + UNROLLED_STEPS)
-        return [
-            position,
-            *everything[:2],
-            *(tensor[chosen] for data in (loss_batches, gradient_batches) for tensor in data[:2]),
-        ]
+        return [position, *everything, *(tensor[chosen] for batch in batches for tensor in batch)]
 
-    begin = torch.from_numpy(np.tile(problem.map, (chains, 1)))
+    begin = torch.from_numpy(np.tile(problem.map, (bare.chains, 1)))
     # As the sampler's own steps are.
     with torch.no_grad():
         compiled = compile_function(some, arguments(begin, 0))
@@ -236,7 +254,7 @@ def _bare_torch(problem: Problem, chains: int, pairs: int, gradients: int, batch
     work = sized(make)
     # A whole number of compiled calls.
     units = -(-work.units // UNROLLED_STEPS) * UNROLLED_STEPS
-    return Work(work.call, units * chains)
+    return Work(work.call, units * bare.chains)
 
 
 def draw_rows(problem: Problem, count: int, num_anchored: int = 0) -> Work:

@@ -19,37 +19,39 @@ from implementations.tasks.data.download import DataError
 from implementations.tasks.problem import Problem
 from implementations.tasks.task import PRIORS, STOCHASTIC
 
-#: How the command is called; the front door has another name for it.
-PROGRAM = "python -m implementations"
 CHECKPOINT_SECONDS = Setting("checkpoint_seconds", "seconds between checkpoints", float, 30.0, minimum=0)
 
 
-def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
-    width = max(map(len, (*METHODS, *ALL_SETTINGS, *TASKS))) + 2
-    tables = [
-        (title, [f"  {name:{width}}{text}" for name, text in rows])
-        for title, rows in (
-            ("tasks", [(name, task.summary) for name, task in TASKS.items()]),
-            ("methods", [(name, method.summary) for name, method in METHODS.items()]),
-            (
-                "settings (no method has all of them; `--method NAME --help` lists those of one)",
-                [(name, help_of(item)) for name, item in ALL_SETTINGS.items()],
-            ),
-        )
-    ]
-    result = argparse.ArgumentParser(
-        prog=program,
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m implementations",
         description="Run one method on one task, and write run.json, draws.npz and problem.npz into a folder.",
-        epilog="\n\n".join(f"{title}:\n" + "\n".join(rows) for title, rows in tables),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    result.add_argument(
+    add_options(found)
+    return found
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Give a parser the options of ``run_once``, and lists of the names that they take."""
+    width = max(map(len, (*METHODS, *ALL_SETTINGS, *TASKS))) + 2
+    settings = "settings (no method has all of them; `pbnn-bench info NAME` lists those of one)"
+    tables = {
+        "tasks": {name: task.summary for name, task in TASKS.items()},
+        "methods": {name: method.summary for name, method in METHODS.items()},
+        settings: {name: help_of(item) for name, item in ALL_SETTINGS.items()},
+    }
+    parser.epilog = "\n\n".join(
+        f"{title}:\n" + "\n".join(f"  {name:{width}}{text}" for name, text in rows.items())
+        for title, rows in tables.items()
+    )
+    parser.add_argument(
         "--task", required=True, metavar="NAME", help="a task below, or a file of yours: path/to/file.py:TASK"
     )
-    result.add_argument(
+    parser.add_argument(
         "--method", required=True, metavar="NAME", help="a method below, or a file of yours: path/to/file.py:CARD"
     )
-    result.add_argument(
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -57,69 +59,68 @@ def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="a setting of the method; may be repeated",
     )
-    result.add_argument(
+    parser.add_argument(
         "--backend",
         default="jax-cpu",
         metavar="NAME",
         help=f"library and device: {', '.join(BACKENDS)} (default: %(default)s)",
     )
-    result.add_argument(
+    parser.add_argument(
         "--seed", type=int, default=0, help="seed of data, network, start points and chains (default: %(default)s)"
     )
-    result.add_argument(
+    parser.add_argument(
         "--out",
-        type=_folder,
+        type=folder_of,
         required=True,
         metavar="DIR",
         help="folder to write to; an interrupted run there is continued",
     )
-    result.add_argument(
+    parser.add_argument(
         "--stochastic",
         default="last",
         metavar="LAYERS",
         help=f"layers to sample: {' or '.join(STOCHASTIC)} (default: %(default)s)",
     )
-    result.add_argument(
+    parser.add_argument(
         "--prior",
         default="gaussian",
         metavar="NAME",
         help=f"prior of every weight: {' or '.join(PRIORS)} (default: %(default)s)",
     )
-    result.add_argument(
+    parser.add_argument(
         "--prior-scale",
         type=float,
         default=1.0,
         metavar="NUMBER",
         help="sd of a Gaussian prior, b of a Laplace prior (default: %(default)s)",
     )
-    result.add_argument(
+    parser.add_argument(
         "--num-points",
         type=int,
         metavar="N",
         help="number of training points, if the task can have another one (default: the task's own)",
     )
-    result.add_argument(
+    parser.add_argument(
         "--data",
-        type=_folder,
+        type=folder_of,
         default=Path("data"),
         metavar="DIR",
         help="folder of downloaded data (default: %(default)s)",
     )
-    result.add_argument(
+    parser.add_argument(
         "--no-audit", action="store_true", help="do not check the decisions against all the data afterwards"
     )
-    result.add_argument(
+    parser.add_argument(
         "--checkpoint-seconds",
         type=float,
         default=CHECKPOINT_SECONDS.default,
         metavar="S",
         help=f"{CHECKPOINT_SECONDS.help} (default: %(default)s)",
     )
-    result.add_argument("--overwrite", action="store_true", help="replace a finished run in --out")
-    return result
+    parser.add_argument("--overwrite", action="store_true", help="replace a finished run in --out")
 
 
-def _folder(text: str) -> Path:
+def folder_of(text: str) -> Path:
     """The path of a folder. Nothing would be the current one, in which nobody wants a run's files by mistake."""
     if not text.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not a folder; the current one is .")
@@ -131,27 +132,32 @@ def help_of(setting: Setting) -> str:
     return setting.help + (f" ({', '.join(setting.choices)})" if setting.choices and setting.kind is str else "")
 
 
-def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
-    """Run, and say in a line what came of it; a run that diverged or was skipped is a result too."""
-    arguments = parser(program).parse_args(argv)
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run; a mistake of the person who typed is one line."""
+    arguments = parser().parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # The name of a folder may be any bytes, as stderr knows by itself.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        _main(arguments)
+        run_once(arguments)
     except (SettingError, DataError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
-    except (MemoryError, RuntimeError) as error:
-        # torch has no kind of its own for it.
-        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
-            raise
-        print(f"error: not enough memory: {error}; lower chains or num_points, or raise thin", file=sys.stderr)
         return 2
     return 0
 
 
-def _main(arguments: argparse.Namespace) -> None:
+def run_once(arguments: argparse.Namespace) -> None:
+    """Run, and say in a line what came of it; a run that diverged or was skipped is a result too."""
+    try:
+        _run_once(arguments)
+    except (MemoryError, RuntimeError) as error:
+        # torch has no kind of its own for it.
+        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+            raise
+        raise SettingError(f"not enough memory: {error}; lower chains or num_points, or raise thin") from None
+
+
+def _run_once(arguments: argparse.Namespace) -> None:
     if arguments.backend not in BACKENDS:
         raise SettingError(unknown("backend", arguments.backend, BACKENDS))
     reference = absolute(arguments.task, Path()) if is_plugin(arguments.task) else arguments.task

@@ -17,17 +17,25 @@ from typing import TYPE_CHECKING, Any
 from pbnn_bench import packages  # noqa: F401
 
 if TYPE_CHECKING:
-    from implementations.card import Card, Exactness
-    from implementations.infrastructure.errors import SettingError
-    from implementations.sampling import Sampled, sample
-    from implementations.tasks import prepare
-    from implementations.tasks.networks import Network
-    from implementations.tasks.references.closed_form import gaussian_posterior
-    from implementations.tasks.task import Data, Points, Task, Training
-    from pbnn_bench.choice import Choice, choose_batch_size
-    from pbnn_bench.problem import Prediction, Problem
-    from pbnn_bench.scoring import Score, score
-    from workflows.study import load_study
+    from implementations.card import Card as Card
+    from implementations.card import Exactness as Exactness
+    from implementations.infrastructure.errors import SettingError as SettingError
+    from implementations.sampling import Sampled as Sampled
+    from implementations.sampling import sample as sample
+    from implementations.tasks import prepare as prepare
+    from implementations.tasks.networks import Network as Network
+    from implementations.tasks.references.closed_form import gaussian_posterior as gaussian_posterior
+    from implementations.tasks.task import Data as Data
+    from implementations.tasks.task import Points as Points
+    from implementations.tasks.task import Task as Task
+    from implementations.tasks.task import Training as Training
+    from pbnn_bench.choice import Choice as Choice
+    from pbnn_bench.choice import choose_batch_size as choose_batch_size
+    from pbnn_bench.problem import Prediction as Prediction
+    from pbnn_bench.problem import Problem as Problem
+    from pbnn_bench.scoring import Score as Score
+    from pbnn_bench.scoring import score as score
+    from workflows.study import load_study as load_study
 
 #: Where each name is. It is imported when it is first asked for: all of them take seconds, which a command such as
 #: ``pbnn-bench list`` does not need.
@@ -44,28 +52,7 @@ HOMES = {
     "pbnn_bench.scoring": ("Score", "score"),
     "workflows.study": ("load_study",),
 }
-
-__all__ = [
-    "Card",
-    "Choice",
-    "Data",
-    "Exactness",
-    "Network",
-    "Points",
-    "Prediction",
-    "Problem",
-    "Sampled",
-    "Score",
-    "SettingError",
-    "Task",
-    "Training",
-    "choose_batch_size",
-    "gaussian_posterior",
-    "load_study",
-    "prepare",
-    "sample",
-    "score",
-]
+__all__ = sorted(name for names in HOMES.values() for name in names)
 
 
 def __getattr__(name: str) -> Any:
@@ -73,7 +60,3 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(importlib.import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -2,6 +2,6 @@
 
 import sys
 
-from pbnn_bench.command import main
+from pbnn_bench.cli import main
 
 sys.exit(main())

@@ -28,6 +28,8 @@ from records.setting_runs import MAX_R_HAT
 #: What the validation points choose by. The log likelihood is a proper score; the ECE is what the paper looks at, and
 #: can be small for a network that knows nothing.
 CRITERIA = {"nll": "negative log likelihood", "ece": "expected calibration error"}
+#: The last layer at its mode, as the network has it.
+NETWORK = "last layer, no uncertainty"
 #: Columns of the table that are not numbers.
 TEXTS = ("", "candidate", "why not")
 #: Crank–Nicolson moves with control variates converge fastest on one layer, and one compilation serves every n.
@@ -48,17 +50,25 @@ class Candidate:
     name: str
     #: w of its target; None where there is none.
     weight: int | None
-    is_chain: bool
     problem: Problem
     #: (chains, draws, P)
     draws: np.ndarray
+    #: Without compilation, which chains of the first n would pay for all others.
     seconds: float
-    #: Of the predictions at the validation points; None without a chain.
-    r_hat: float | None
     validation: Score
     test: Score | None
+    is_chain: bool = False
+    #: Of the predictions at the validation points; None without a chain.
+    r_hat: float | None = None
     #: Why it cannot be chosen.
     fault: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """Its name inside a sentence."""
+        if self.weight is not None:
+            return f"{self.name} at n = {self.weight:,}"
+        return "the last layer alone" if self.name == NETWORK else self.name
 
 
 class Difference(NamedTuple):
@@ -120,11 +130,10 @@ class Choice:
     def _row(self, one: Candidate) -> dict[str, str]:
         size = "" if one.weight is None else "all" if one.weight == one.problem.num_points else f"{one.weight:,}"
         cells = {"": "chosen" if one is self.best else "", "candidate": one.name, "n = w": size}
-        cells |= _scores("validation", one.problem, one.validation)
-        # What chooses is shown of the validation points, and everything of those that judge.
-        shown, judging = [*cells][:5], one.test or one.validation
-        cells = {name: cells[name] for name in shown}
-        cells |= _scores("validation" if one.test is None else "test", one.problem, judging)
+        # The scores that choose are shown for the validation points, and all scores for the points that judge.
+        choosing = _scores("validation", one.problem, one.validation)
+        cells |= dict([*choosing.items()][:2])
+        cells |= choosing if one.test is None else _scores("test", one.problem, one.test)
         r_hat = "" if one.r_hat is None else f"{one.r_hat:.2f}"
         return cells | {"R-hat": r_hat, "seconds": f"{one.seconds:.1f}", "why not": one.fault}
 
@@ -144,10 +153,10 @@ class Choice:
 
     def headline(self) -> str:
         """What a reader in a hurry takes from the table."""
-        gain, other = self.gain(), self.without_chain.name.partition(",")[0]
+        gain, other = self.gain(), self.without_chain.in_words.partition(",")[0].partition(" at ")[0]
         if gain.is_clear:
             return f"Worth a chain: n = {self.batch_size:,} predicts best"
-        return f"No chain needed: {_inside(other)} does {'better' if gain.is_loss else 'as well'}"
+        return f"No chain needed: {other} does {'better' if gain.is_loss else 'as well'}"
 
     def verdict(self) -> list[str]:
         """What to take from the table."""
@@ -159,7 +168,7 @@ class Choice:
         chosen = f"all the data (n = {self.batch_size:,}) are" if is_all else f"n = {self.batch_size:,} is"
         alike = self.alike()
         range_of = f"; any n from {alike[0]:,} to {alike[-1]:,} does as well there" if len(alike) > 1 else ""
-        gain, cheaper = self.gain(), _inside(_named(self.without_chain))
+        gain, cheaper = self.gain(), self.without_chain.in_words
         where = "test" if self.best.test else "validation"
         amount = f"{gain} nats per {where} point (± 2 standard errors)"
         return [
@@ -184,17 +193,6 @@ class Choice:
         ]
         note = "gap: confidence minus accuracy, or nominal minus observed coverage; + is overconfident"
         return "\n".join([*text, "", note, *self.verdict()])
-
-
-def _named(candidate: Candidate) -> str:
-    return candidate.name if candidate.weight is None else f"{candidate.name} at n = {candidate.weight:,}"
-
-
-def _inside(name: str) -> str:
-    """A candidate inside a sentence."""
-    return name.replace("last layer, no uncertainty", "the last layer alone").replace(
-        "last layer", "the last layer alone"
-    )
 
 
 def _gain(one: Score, other: Score) -> Difference:
@@ -268,7 +266,7 @@ def choose_batch_size(
         *_networks(problem),
         *_chains(problem, wanted, method, settings or {}, backend, seed),
     ):
-        tell(f"{_named(candidate)}: {candidate.seconds:.1f} s {candidate.fault}".rstrip())
+        tell(f"{candidate.in_words}: {candidate.seconds:.1f} s {candidate.fault}".rstrip())
         found.append(candidate)
     chains = [one for one in found if one.is_chain]
     able = [one for one in chains if not one.fault]
@@ -282,7 +280,7 @@ def choose_batch_size(
 
 def _networks(problem: Problem) -> Iterator[Candidate]:
     """The last layer at its mode, as it is and, where there is one, with temperature scaling."""
-    yield _candidate("last layer, no uncertainty", None, problem, problem.map[None, None], 0.0)
+    yield _candidate(NETWORK, None, problem, problem.map[None, None], 0.0)
     if not has_temperature(problem):
         return
     start = time.perf_counter()
@@ -325,7 +323,7 @@ def _sampled(problem: Problem, size: int, method: str, settings: dict[str, Any],
     card = find_method(method)
     start = time.perf_counter()
     found = sample(problem, method, settings, backend, seed, is_audited=False)
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - start - found.progress.seconds["compile"]
     if found.status != "ok":
         raise SettingError(f"{card.name} at n = {size} {found.status}: {found.reason}")
     candidate = _candidate(card.label, size, problem, found.draws.positions, seconds)
@@ -338,4 +336,4 @@ def _sampled(problem: Problem, size: int, method: str, settings: dict[str, Any],
 
 def _candidate(name: str, weight: int | None, problem: Problem, draws: np.ndarray, seconds: float) -> Candidate:
     test = score(problem, draws, "test") if len(problem.test_targets) else None
-    return Candidate(name, weight, False, problem, draws, seconds, None, score(problem, draws, "validation"), test)
+    return Candidate(name, weight, problem, draws, seconds, score(problem, draws, "validation"), test)

@@ -26,6 +26,8 @@ WORDS = {
 }
 #: Shares of the rows, where the file does not say.
 SHARES = {"train": 0.6, "validation": 0.2, "test": 0.2}
+#: A larger table would not fit into the memory of most machines, and neither would its features as numbers.
+MOST_BYTES = 2**32
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,8 @@ class OwnData:
     targets: np.ndarray
     #: (N,) of PARTS.
     splits: np.ndarray
-    is_split_here: bool
+    #: What its owner should know about how the file was read.
+    notices: tuple[str, ...] = ()
 
     def part(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         chosen = self.splits == name
@@ -52,7 +55,19 @@ class OwnData:
         spread = train.std(axis=0)
         scaled = (self.features - train.mean(axis=0)) / np.where(spread > 0, spread, 1)
         axes = np.linalg.svd(scaled[is_train], full_matrices=False)[2][:num_components]
-        return OwnData(scaled @ axes.T, self.targets, self.splits, self.is_split_here)
+        return OwnData(scaled @ axes.T, self.targets, self.splits, self.notices)
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What a file holds."""
+
+    features: np.ndarray
+    targets: np.ndarray
+    splits: np.ndarray | None
+    #: Of the features' columns.
+    names: list[str]
+    left_out: str = ""
 
 
 def read_own_data(path: Path, target: str = "target", split: str = "split", seed: int = 0) -> OwnData:
@@ -60,26 +75,28 @@ def read_own_data(path: Path, target: str = "target", split: str = "split", seed
     readers = {".npz": _from_npz, ".csv": _from_table, ".parquet": _from_table}
     if not path.exists():
         raise SettingError(f"no file {path}")
-    if path.is_dir():
-        raise SettingError(f"{path} is a folder; expected a file ending in .npz, .csv or .parquet")
+    if not path.is_file():
+        what = "a folder" if path.is_dir() else "a device or a pipe"
+        raise SettingError(f"{path} is {what}; expected a file ending in .npz, .csv or .parquet")
     kind = path.suffix.lower()
     if kind not in readers:
         raise SettingError(f"{path}: cannot read files ending in {kind!r}; expected .npz, .csv or .parquet")
     try:
-        features, targets, splits, names = readers[kind](path, target, split)
+        if path.stat().st_size > MOST_BYTES:
+            raise SettingError(f"larger than {MOST_BYTES / 2**30:g} GB; save fewer rows or columns")
+        found = readers[kind](path, target, split)
         # A column vector is what many libraries make of targets.
-        targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
-        _check_shapes(features, targets, splits)
-        _check_finite(features, names)
-        is_split_here = splits is None
-        parts = _random_splits(len(targets), seed) if splits is None else _named_splits(splits)
+        is_column = found.targets.ndim == 2 and found.targets.shape[1] == 1
+        targets = found.targets[:, 0] if is_column else found.targets
+        _check_shapes(found.features, targets, found.splits)
+        _check_finite(found.features, found.names)
+        parts = _random_splits(len(targets), seed) if found.splits is None else _named_splits(found.splits)
     except (SettingError, Damaged) as error:
         raise SettingError(f"{path}: {error}" if str(path) not in str(error) else str(error)) from None
-    return OwnData(features, targets, parts, is_split_here)
-
-
-#: Features, targets, splits if there are any, and what the columns of the features are called.
-Contents = tuple[np.ndarray, np.ndarray, np.ndarray | None, list[str]]
+    sizes = ", ".join(f"{(parts == part).sum():,} {part}" for part in PARTS)
+    how = "split at random" if found.splits is None else "as the file splits them"
+    summary = f"{path.name}: {len(targets):,} rows of {found.features.shape[1]} features; {sizes}, {how}"
+    return OwnData(found.features, targets, parts, (summary, *filter(None, [found.left_out])))
 
 
 def _from_npz(path: Path, target: str, split: str) -> Contents:
@@ -92,7 +109,7 @@ def _from_npz(path: Path, target: str, split: str) -> Contents:
             )
     features = arrays["features"]
     names = [str(number) for number in range(features.shape[1])] if features.ndim == 2 else []
-    return features, arrays["targets"], arrays.get("splits"), names
+    return Contents(features, arrays["targets"], arrays.get("splits"), names)
 
 
 def _from_table(path: Path, target: str, split: str) -> Contents:
@@ -106,9 +123,13 @@ def _from_table(path: Path, target: str, split: str) -> Contents:
         raise SettingError(
             f"{unknown('column', target, map(str, table.columns))} (--target names the column of targets)"
         )
-    if len(table.columns) == 1:
-        raise SettingError(f"there is no column but the targets {target!r}, so there are no features")
     features = table.drop(columns=[name for name in (target, split) if name in table])
+    left_out = ""
+    if _is_index(features):
+        left_out = "the first column has no name and counts the rows; it is left out"
+        features = features.iloc[:, 1:]
+    if not len(features.columns):
+        raise SettingError(f"there is no column but the targets {target!r}, so there are no features")
     for name in features:
         if features[name].dtype.kind not in "biuf":
             raise SettingError(
@@ -120,16 +141,31 @@ def _from_table(path: Path, target: str, split: str) -> Contents:
         raise SettingError(f"the column {target!r} is empty in {targets.isna().sum()} of {len(table)} rows; drop them")
     values = targets.to_numpy()
     if values.dtype.kind not in "biuf":
+        if any(isinstance(value, bytes) for value in values):
+            raise SettingError(f"the column {target!r} holds bytes; save numbers, or names of classes as text")
         values = targets.astype(str).to_numpy(np.str_)
     splits = table[split].astype(str).to_numpy(np.str_) if split in table else None
-    return features.to_numpy(np.float64, na_value=np.nan), values, splits, [repr(str(name)) for name in features]
+    numbers = features.to_numpy(np.float64, na_value=np.nan)
+    return Contents(numbers, values, splits, [repr(str(name)) for name in features], left_out)
+
+
+def _is_index(features: "pd.DataFrame") -> bool:
+    """Is the first column the row numbers that pandas writes without a name into a .csv file?"""
+    if not len(features.columns) or features.columns[0] != "Unnamed: 0":
+        return False
+    values = features.iloc[:, 0]
+    return values.dtype.kind in "iu" and bool(values.is_unique)
 
 
 def _table(path: Path) -> "pd.DataFrame":
     import pandas as pd
 
     try:
-        table: pd.DataFrame = pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
+        if path.suffix.lower() == ".csv":
+            table: pd.DataFrame = pd.read_csv(path)
+        else:
+            _check_parquet(path)
+            table = pd.read_parquet(path)
     # Errors of the parsers, and of Parquet's library, are of all these kinds.
     except (ValueError, TypeError, LookupError, OSError) as error:
         line = str(error).partition("\n")[0]
@@ -137,6 +173,15 @@ def _table(path: Path) -> "pd.DataFrame":
     if table.empty:
         raise SettingError("no rows, or no columns")
     return table
+
+
+def _check_parquet(path: Path) -> None:
+    """A few bytes of Parquet can stand for any number of equal values."""
+    from pyarrow.parquet import read_metadata
+
+    found = read_metadata(path)
+    if 8 * found.num_rows * found.num_columns > MOST_BYTES:
+        raise SettingError(f"{found.num_rows:,} rows of {found.num_columns:,} columns; save fewer of them")
 
 
 def _check_shapes(features: np.ndarray, targets: np.ndarray, splits: np.ndarray | None) -> None:
@@ -181,7 +226,8 @@ def _named_splits(splits: np.ndarray) -> np.ndarray:
 
 
 def _word(value: Any) -> str:
-    return str(int(value) if isinstance(value, float | np.floating) and value == int(value) else value).strip().lower()
+    is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return str(int(value) if is_whole else value).strip().lower()
 
 
 def _random_splits(num_rows: int, seed: int) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""Where the suite's own packages are, and how they come to be importable.
+"""Where the suite's own packages are, and how they become importable.
 
-Installed, they lie in a folder beside this file and not in that of all packages, where names such as ``metrics`` would
+Installed, they lie in a folder next to this file and not in that of all packages, where names such as ``metrics`` would
 meet those of others. That folder goes to the end of Python's path, so it hides nothing of the user's. In a checkout it
 is the checkout.
 """
@@ -18,6 +18,10 @@ def folder() -> Path:
     return installed if installed.is_dir() else Path(__file__).resolve().parents[1]
 
 
+#: The studies that come with the suite.
+STUDIES = folder() / "workflows" / "studies"
+
+
 def make_importable() -> None:
     """Put the folder at the end of the path. ImportError where something else has the name of one of the packages."""
     if str(folder()) not in sys.path:
@@ -30,6 +34,19 @@ def make_importable() -> None:
                 f"pbnn_bench has a package {name!r}, and Python finds another one first: {places[0]}; "
                 "rename that, or start Python in another folder"
             )
+
+
+def find_study(name: str) -> Path:
+    """The file of a study: a path, or the name of one that comes with the suite."""
+    # Importable only now.
+    from implementations.infrastructure.errors import SettingError, unknown
+
+    for path in (Path(name), STUDIES / f"{name}.yaml"):
+        if path.is_file():
+            return path
+    if name.endswith((".yaml", ".yml")):
+        raise SettingError(f"no file {name}")
+    raise SettingError(unknown("study", name, sorted(path.stem for path in STUDIES.glob("*.yaml"))))
 
 
 make_importable()

@@ -17,6 +17,9 @@ from metrics.predictive import predictive
 #: Real numbers that are all whole, and no more than so many different ones, are taken for classes.
 MOST_REAL_CLASSES = 20
 
+#: The least sd of a column whose square is a number with all its digits.
+SMALLEST = 1e-150
+
 #: Features and targets of a part of the data.
 Part = tuple[Any, Any]
 
@@ -80,7 +83,7 @@ class Problem(problem.Problem):
         checked = {part: _checked(part, *pair) for part, pair in parts.items()}
         inputs, values = checked["training"]
         columns = _varying(inputs, tell)
-        centre, scale = inputs[:, columns].mean(axis=0), inputs[:, columns].std(axis=0)
+        centre, scale = _mean_and_sd(inputs[:, columns], "feature columns")
         likelihood = likelihood or _likelihood_of(values)
         record = find_likelihood(likelihood)
         if record.is_normalised:
@@ -198,6 +201,19 @@ def _varying(inputs: np.ndarray, tell: Callable[[str], object]) -> np.ndarray:
     return columns
 
 
+def _mean_and_sd(values: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Over the rows. SettingError where squares of the values are no numbers."""
+    with np.errstate(all="ignore"):
+        mean, sd = values.mean(axis=0), values.std(axis=0)
+    is_bad = ~((sd > SMALLEST) & (sd < 1 / SMALLEST))
+    if is_bad.any():
+        raise SettingError(
+            f"the training {what} have an sd of {np.ravel(sd[is_bad])[0]:.2g}, too small or too large to compute with; "
+            "give them in another unit"
+        )
+    return mean, sd
+
+
 def _likelihood_of(targets: np.ndarray) -> str:
     values = np.unique(targets)
     # Classes are often kept as 0.0 and 1.0.
@@ -252,10 +268,10 @@ def _target_scaling(targets: np.ndarray) -> dict[str, float]:
         raise SettingError(
             f"targets of type {targets.dtype} are not numbers; for classes the likelihood is categorical"
         )
-    centre, scale = float(targets.mean()), float(targets.astype(np.float64).std())
-    if scale == 0:
+    if (targets == targets[0]).all():
         raise SettingError(f"all training targets are {targets[0].item()!r}: there is nothing to predict")
-    return {"target_centre": centre, "target_scale": scale}
+    centre, scale = _mean_and_sd(targets.astype(np.float64), "targets")
+    return {"target_centre": float(centre), "target_scale": float(scale)}
 
 
 def _encoded(targets: np.ndarray, given: dict[str, Any]) -> np.ndarray:

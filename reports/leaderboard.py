@@ -71,7 +71,7 @@ def rows_of(settings: Iterable[SettingRuns], texts: dict[SettingRuns, str]) -> l
 def with_entrant(board: pd.DataFrame, name: str, metrics: Row, evaluations: float | None) -> pd.DataFrame:
     """A leaderboard with one more row, of draws made elsewhere, by the same rule.
 
-    ``metrics`` are those of ``workflows.score``; without the evaluations that the draws took they have no rank.
+    ``metrics`` are those of ``pbnn-bench score``; without the evaluations that the draws took they have no rank.
     """
     row = _row(_entrant(name, metrics, evaluations), MADE_ELSEWHERE)
     if row["reason"] is None and evaluations is None:

@@ -9,7 +9,7 @@ from implementations.card import LIBRARIES, NEEDS, Card
 from implementations.methods import ALL_SETTINGS, METHODS
 from implementations.settings import SETTINGS, Setting
 from implementations.tasks import TASKS
-from pbnn_bench.command import COMMANDS
+from pbnn_bench.cli import COMMANDS
 from records.columns import COLUMNS, DERIVED, Column
 from reports.benchmarks import HEADINGS, Benchmarks, is_met, words
 from reports.claim_file import PAPER, Claim, claims_of

@@ -2,20 +2,17 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import jax
 import numpy as np
 import pytest
 from scipy import integrate
 
-from benchmarks import baselines, exact, processes, regress, statistical, timing
+from benchmarks import regress, statistical, tiers
 from benchmarks.explicit_noise import METROPOLIS, parts_of
 from benchmarks.known_problems import known_problem, log_odds_posterior
-from benchmarks.rows import NothingMeasured
-from benchmarks.stopwatch import Work, alternate, comparison, sized
-from benchmarks.tiers import TIERS
+from benchmarks.regress import NOTHING, NothingMeasured, main, origin, read_baseline
+from benchmarks.tiers import TIERS, judge_exact, judge_timing, together
 from implementations.backends.jax import chain as jax_chain
 from implementations.backends.jax import likelihood as jax_likelihood
 from implementations.backends.jax import minibatch as jax_minibatch
@@ -29,11 +26,8 @@ LIKELIHOODS = {"jax-cpu": jax_likelihood, "torch-cpu": torch_likelihood}
 STEP = "jax-cpu pbnn mnist to bare"
 
 
-baseline = baselines.read_baseline
-
-
 def complaints_about(problem, method, backend):
-    return statistical.judge(statistical.measure([(problem, method)], [backend]), baseline("statistical"))
+    return statistical.judge(statistical.measure([(problem, method)], [backend]), read_baseline("statistical"))
 
 
 @pytest.fixture
@@ -86,7 +80,7 @@ def test_chains_that_leave_the_finite_numbers_are_stopped(monkeypatch, compiled_
     right = torch_likelihood.losses_and_gradient
     monkeypatch.setattr(torch_likelihood, "losses_and_gradient", lambda *arguments: (None, -right(*arguments)[1]))
     rows = statistical.measure([("two_classes", "sgld")], ["torch-cpu"])
-    for expected in (baseline("statistical"), rows):
+    for expected in (read_baseline("statistical"), rows):
         (complaint,) = statistical.judge(rows, expected)
         assert "diverged, chain" in complaint
 
@@ -113,7 +107,7 @@ def test_the_posterior_of_the_log_odds_is_that_of_adaptive_quadrature(weight):
 
 @pytest.mark.slow
 def test_indices_drawn_by_shuffling_all_points_are_stopped(monkeypatch, compiled_afresh):
-    """By far: the most that a busy machine does to a ratio is nothing beside it."""
+    """By far: the most that a busy machine does to a ratio is nothing compared with it."""
 
     def shuffle(key, shape, count, num_points):
         keys = jax.random.split(key, shape)
@@ -123,7 +117,7 @@ def test_indices_drawn_by_shuffling_all_points_are_stopped(monkeypatch, compiled
     # Two steps per block, or the shuffles of a whole block would fill the memory.
     monkeypatch.setattr(jax_chain, "block_steps", lambda *arguments: 2)
     monkeypatch.setattr(jax_minibatch, "draw_indices", shuffle)
-    (complaint,) = timing.judge(timing.measure([STEP]), baseline("timing"))
+    (complaint,) = judge_timing(tiers.measure_timing([STEP]), read_baseline("timing"))
     assert complaint.startswith(STEP)
 
 
@@ -133,26 +127,24 @@ UNGATED = {"temperature"}
 
 def test_both_known_problems_meet_every_kind_of_part():
     assert set().union(*statistical.LIVELY.values()) == METHODS.keys() - UNGATED
+    of_classes = [parts_of(method) for method in statistical.LIVELY["two_classes"] if method in METROPOLIS]
     for axis in ("estimate", "proposal", "gradient"):
-        of_classes = {
-            getattr(parts_of(method), axis) for method in statistical.LIVELY["two_classes"] if method in METROPOLIS
-        }
-        assert of_classes == {getattr(parts_of(method), axis) for method in METROPOLIS}
+        assert {getattr(parts, axis) for parts in of_classes} == {getattr(parts_of(name), axis) for name in METROPOLIS}
 
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_baseline_passes_its_own_gate(tier):
-    rows = baseline(tier)
+    rows = read_baseline(tier)
     assert TIERS[tier].judge(rows, rows) == []
 
 
 def test_one_other_decision_or_evaluation_is_stopped():
-    expected = baseline("exact")
+    expected = read_baseline("exact")
     name = next(iter(expected))
     row = expected[name]
     flipped = [("-" if row["decisions"][0][0] == "+" else "+") + row["decisions"][0][1:], *row["decisions"][1:]]
     for change in ({"decisions": flipped}, {"losses": row["losses"] + 1}):
-        (complaint,) = exact.judge({name: row | change}, expected)
+        (complaint,) = judge_exact({name: row | change}, expected)
         assert complaint.startswith(name)
 
 
@@ -162,6 +154,11 @@ def test_a_bias_of_an_exact_method_is_stopped_even_when_the_baseline_has_it():
     assert "exactly 1 ±" in complaint
 
 
+def timed(ratios):
+    (row,) = together([{"a": {"ratio": ratio}} for ratio in ratios]).values()
+    return row
+
+
 @pytest.mark.parametrize("value", [[np.nan, 0.01], [1.0, np.nan], [1.0, np.inf], [np.inf, np.inf]])
 def test_what_is_not_a_number_is_stopped(value):
     right = {"linear pbnn jax-cpu": {"variance": [1.0, 0.01]}}
@@ -169,31 +166,26 @@ def test_what_is_not_a_number_is_stopped(value):
     wrong = {"linear pbnn jax-cpu": {"variance": value}}
     assert statistical.judge(wrong, right) != []
     assert statistical.judge(right, wrong) != []
-    assert exact.judge({"a": {"position": value}}, {"a": {"position": value}}) != []
+    assert judge_exact({"a": {"position": value}}, {"a": {"position": value}}) != []
     steady = {"a": timed([2.0] * 10)}
-    assert timing.judge({"a": {"ratio": np.nan}}, steady) != []
-    assert timing.judge(steady, {"a": {"ratio": 2.0, "ratios": [2.0, *value]}}) != []
+    assert judge_timing({"a": {"ratio": np.nan}}, steady) != []
+    assert judge_timing(steady, {"a": {"ratio": 2.0, "ratios": [2.0, *value]}}) != []
 
 
 def test_missing_values_are_stopped():
     whole = {"linear pbnn jax-cpu": {"variance": [1.0, 0.01], "shift": [0.0, 0.01]}}
     part = {"linear pbnn jax-cpu": {"variance": [1.0, 0.01]}}
-    for judge in (exact.judge, statistical.judge):
+    for judge in (judge_exact, statistical.judge):
         assert len(judge(part, whole)) == 1
-
-
-def timed(ratios):
-    (row,) = timing.together([{"a": {"ratio": ratio}} for ratio in ratios]).values()
-    return row
 
 
 def test_a_slowdown_counts_from_the_threshold_on():
     spread = np.exp(0.1 * np.array([1, -1] * 5) * np.sqrt(9 / 10))
     expected = {"a": timed([2.0] * 10), "b": timed(2.0 * spread)}
     # Of Student's t with nine degrees of freedom, 0.5 % are above 3.25.
-    least, wide = 2.0 * timing.LEAST_SLOWDOWN, 2.0 * np.exp(3.25 * np.sqrt(1.1) * 0.1)
-    assert timing.judge({"a": {"ratio": least - 0.01}, "b": {"ratio": wide - 0.01}}, expected) == []
-    complaints = timing.judge({"a": {"ratio": least + 0.01}, "b": {"ratio": wide + 0.01}}, expected)
+    least, wide = 2.0 * tiers.LEAST_SLOWDOWN, 2.0 * np.exp(3.25 * np.sqrt(1.1) * 0.1)
+    assert judge_timing({"a": {"ratio": least - 0.01}, "b": {"ratio": wide - 0.01}}, expected) == []
+    complaints = judge_timing({"a": {"ratio": least + 0.01}, "b": {"ratio": wide + 0.01}}, expected)
     assert [complaint[0] for complaint in complaints] == ["a", "b"]
 
 
@@ -205,14 +197,14 @@ def test_unchanged_timings_exceed_their_bound_at_the_stated_rate_and_a_doubling_
         """Of simulated runs, by any of their rows, the first of which is slower."""
         num_stopped = 0
         for _ in range(count):
-            *repeats, last = np.exp(spread * random.normal(size=(baselines.NUM_REPEATS + 1, 5)))
+            *repeats, last = np.exp(spread * random.normal(size=(regress.NUM_REPEATS + 1, 5)))
             last[0] *= slowdown
             kept = {name: timed(ratios) for name, ratios in zip("abcde", np.transpose(repeats), strict=True)}
             rows = {name: {"ratio": ratio} for name, ratio in zip("abcde", last, strict=True)}
-            num_stopped += timing.judge(rows, kept) != []
+            num_stopped += judge_timing(rows, kept) != []
         return num_stopped / count
 
-    rate = timing.FALSE_ALARMS
+    rate = tiers.FALSE_ALARMS
     assert abs(share_stopped(0.3, 1.0, 3000) - rate) < 3 * np.sqrt(rate / 3000)
     assert share_stopped(0.08, 1.0, 500) <= rate
     assert share_stopped(0.08, 2.0, 500) > 0.98
@@ -222,9 +214,9 @@ def test_unchanged_statistics_are_stopped_at_the_stated_rate(monkeypatch):
     """At a rate that a thousand gates can tell, or a little less: comparisons of the same value go together."""
     random = np.random.default_rng(0)
     monkeypatch.setattr(statistical, "FALSE_ALARMS", 0.2)
-    kept = baseline("statistical")
     truths = {
-        name: {key: (value, error) for key, (value, error) in row.items() if error > 0} for name, row in kept.items()
+        name: {key: (value, error) for key, (value, error) in row.items() if error > 0}
+        for name, row in read_baseline("statistical").items()
     }
     for name, row in truths.items():
         if METHODS[name.split()[1]].exactness == Exactness.EXACT:
@@ -245,183 +237,127 @@ def test_unchanged_statistics_are_stopped_at_the_stated_rate(monkeypatch):
 
 
 def test_every_tier_has_its_exit_code_and_the_first_that_fails_decides(monkeypatch, capsys):
-    verdicts = {"exact": [], "statistical": ["pbnn: variance"], "timing": ["pbnn: ratio"]}
-    monkeypatch.setattr(regress, "check", lambda tier, base: (3, verdicts[tier]))
-    assert regress.main(["--tiers", "exact"]) == 0
-    assert regress.main(["--tiers", "timing"]) == 4
-    assert regress.main([]) == 3
-    assert "pbnn: variance" in capsys.readouterr().err
+    verdicts = {"exact": [], "statistical": ["pbnn: variance"], "timing": None}
 
-
-def test_a_tier_that_fails_is_not_hidden_by_a_later_one_that_measures_nothing(monkeypatch):
     def check(tier, base):
-        if tier == "timing":
+        if verdicts[tier] is None:
             raise NothingMeasured("no baseline")
-        return 3, ["pbnn: variance"]
+        return 3, verdicts[tier]
 
     monkeypatch.setattr(regress, "check", check)
-    assert regress.main(["--tiers", "timing", "statistical"]) == regress.NOTHING
-    assert regress.main(["--tiers", "statistical", "timing"]) == 3
+    assert main(["--tiers", "exact"]) == 0
+    assert main(["--tiers", "timing", "statistical"]) == NOTHING
+    assert main([]) == 3
+    assert "pbnn: variance" in capsys.readouterr().err
+    verdicts["timing"] = ["pbnn: ratio"]
+    assert main(["--tiers", "timing"]) == 4
+    assert main([]) == 3
+    for words in ("--tiers speed", "--refresh --base HEAD", "--tiers exact timing --write rows.json"):
+        assert main(words.split()) == NOTHING
 
 
-def test_nothing_measured_is_an_error(monkeypatch, tmp_path):
-    monkeypatch.setattr(processes, "in_fresh_process", lambda tier, root: {})
-    assert regress.main(["--tiers", "exact"]) == regress.NOTHING
-    monkeypatch.setattr(processes, "in_fresh_process", lambda tier, root: baseline(tier))
-    assert regress.main(["--tiers", "exact"]) == 0
-    monkeypatch.setattr(baselines, "BASELINES", tmp_path)
-    assert regress.main(["--tiers", "exact"]) == regress.NOTHING
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """A machine with its own folder of baselines, whose measurements are the rows of ``machine.rows``."""
+
+    class Machine:
+        def __init__(self):
+            self.rows = {"a": {"ratio": 3.0}}
+            self.path = tmp_path / "timing.json"
+            self.origin = origin()
+
+        def keep(self, ratios):
+            """A timing baseline of some processors: the ratio of row ``a`` on each."""
+            kept = [{**self.origin, "cpu": cpu, "rows": {"a": timed([ratio] * 10)}} for cpu, ratio in ratios.items()]
+            self.path.write_text(json.dumps({"machines": kept}))
+            return kept
+
+        def be(self, cpu):
+            monkeypatch.setattr(regress, "origin", lambda: self.origin | {"cpu": cpu})
+
+    machine = Machine()
+    monkeypatch.setattr(regress, "BASELINES", tmp_path)
+    monkeypatch.setattr(regress, "in_fresh_process", lambda tier, root=None: machine.rows)
+    return machine
 
 
-@pytest.mark.parametrize("words", ["--tiers speed", "--refresh --base HEAD", "--tiers exact timing --write rows.json"])
-def test_a_command_that_makes_no_sense_is_an_error(words):
-    assert regress.main(words.split()) == regress.NOTHING
+def test_no_rows_no_baseline_and_a_broken_baseline_are_errors(machine, tmp_path, capsys):
+    assert main(["--tiers", "exact"]) == NOTHING
+    for content in ("", "[]", '{"rows": {}}', '{"machines": [7]}', '{"rows": {"a": {"position": [NaN]}}}'):
+        for tier in TIERS:
+            (tmp_path / f"{tier}.json").write_text(content)
+            assert main(["--tiers", tier]) == NOTHING
+            assert f"{tier}.json is broken" in capsys.readouterr().err
+    (tmp_path / "exact.json").write_text('{"rows": {"a": {"losses": 3}}}')
+    machine.rows = {"a": {"losses": 3}}
+    assert main(["--tiers", "exact"]) == 0
+    machine.rows = {}
+    assert main(["--tiers", "exact"]) == NOTHING
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        '{"rows": {"linear',
-        "[]",
-        '{"rows": {}}',
-        '{"machines": []}',
-        '{"machines": [7]}',
-        '{"rows": {"a": {"position": [NaN]}}}',
-        '{"rows": 7}',
-    ],
-)
-def test_a_broken_baseline_is_an_error_that_says_so(monkeypatch, tmp_path, capsys, content):
-    monkeypatch.setattr(baselines, "BASELINES", tmp_path)
-    for tier in TIERS:
-        (tmp_path / f"{tier}.json").write_text(content)
-        assert regress.main(["--tiers", tier]) == regress.NOTHING
-        assert f"{tier}.json is broken" in capsys.readouterr().err
-
-
-def test_a_timing_baseline_of_another_processor_is_named(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(baselines, "BASELINES", tmp_path)
-    monkeypatch.setattr(processes, "in_fresh_process", lambda tier, root: {"a": {"ratio": 2.0}})
-    origin = baselines.origin()
-    for cpu, is_named in ((origin["cpu"], False), ("Other 9000", True)):
-        content = {"rows": {"a": timed([2.0] * 10)}, **origin, "cpu": cpu}
-        (tmp_path / "timing.json").write_text(json.dumps({"machines": [content]}))
-        assert regress.main(["--tiers", "timing"]) == 0
-        assert ("Other 9000" in capsys.readouterr().err) == is_named
-
-
-def test_timings_are_compared_with_those_of_the_same_processor_or_of_all_others(monkeypatch, tmp_path):
+def test_timings_are_compared_with_those_of_the_same_processor_or_of_all_others(machine, capsys):
     """A ratio of 3 is slow where 1.8 is usual, and neither where 1.8 and 3.2 are."""
-    monkeypatch.setattr(baselines, "BASELINES", tmp_path)
-    monkeypatch.setattr(processes, "in_fresh_process", lambda tier, root: {"a": {"ratio": 3.0}})
-    origin = baselines.origin()
-    usual = {"One 1": 1.8, "Two 2": 3.2}
-    machines = [{**origin, "rows": {"a": timed([ratio] * 10)}, "cpu": cpu} for cpu, ratio in usual.items()]
-    (tmp_path / "timing.json").write_text(json.dumps({"machines": machines}))
+    machine.keep({"One 1": 1.8, "Two 2": 3.2})
     for cpu, code in {"One 1": TIERS["timing"].code, "Two 2": 0, "Three 3": 0}.items():
-        monkeypatch.setattr(baselines, "origin", lambda cpu=cpu: origin | {"cpu": cpu})
-        assert regress.main(["--tiers", "timing"]) == code
+        machine.be(cpu)
+        assert main(["--tiers", "timing"]) == code
+        assert ("a baseline is of cpu Two 2" in capsys.readouterr().err) == (cpu == "Three 3")
 
 
-def test_a_refresh_keeps_the_timings_of_other_processors(monkeypatch, tmp_path):
-    monkeypatch.setattr(baselines, "BASELINES", tmp_path)
-    monkeypatch.setattr(processes, "in_fresh_process", lambda tier, root: {"a": {"ratio": 3.0}})
-    origin = baselines.origin()
-    machines = [{**origin, "rows": {"a": timed([2.0] * 10)}, "cpu": cpu} for cpu in ("Other 9000", origin["cpu"])]
-    (tmp_path / "timing.json").write_text(json.dumps({"machines": machines}))
-    assert regress.main(["--tiers", "timing", "--refresh"]) == 0
-    other, here = json.loads((tmp_path / "timing.json").read_text())["machines"]
-    assert other == machines[0]
-    assert (here["cpu"], here["rows"]["a"]["ratio"]) == (origin["cpu"], 3.0)
+def test_a_refresh_keeps_the_timings_of_other_processors_and_new_rows_need_it_on_one_only(machine):
+    other = machine.keep({"Other 9000": 2.0, "Here 1": 2.0})[0]
+    machine.be("Here 1")
+    machine.rows = {"a": {"ratio": 3.0}, "new": {"ratio": 2.0}}
+    assert main(["--tiers", "timing"]) == NOTHING
+    assert main(["--tiers", "timing", "--refresh"]) == 0
+    kept, here = json.loads(machine.path.read_text())["machines"]
+    assert kept == other
+    assert (here["cpu"], here["rows"]["a"]["ratio"]) == ("Here 1", 3.0)
+    for cpu in ("Here 1", "Third 3"):
+        machine.be(cpu)
+        assert main(["--tiers", "timing"]) == 0
     # A broken one may have something to keep.
-    (tmp_path / "timing.json").write_text('{"machines": [7]}')
-    assert regress.main(["--tiers", "timing", "--refresh"]) == regress.NOTHING
-    assert (tmp_path / "timing.json").read_text() == '{"machines": [7]}'
-    (tmp_path / "timing.json").unlink()
-    assert regress.main(["--tiers", "timing", "--refresh"]) == 0
-
-
-def test_rows_that_come_and_go_need_a_refresh_on_one_processor_only(monkeypatch, tmp_path):
-    monkeypatch.setattr(baselines, "BASELINES", tmp_path)
-    monkeypatch.setattr(processes, "in_fresh_process", lambda tier, root: {"a": {"ratio": 2.0}, "new": {"ratio": 2.0}})
-    origin = baselines.origin()
-    rows = {"a": timed([2.0] * 10), "gone": timed([2.0] * 10)}
-    (tmp_path / "timing.json").write_text(json.dumps({"machines": [{**origin, "rows": rows, "cpu": "Other 9000"}]}))
-    assert regress.main(["--tiers", "timing", "--refresh"]) == 0
-    for cpu in (origin["cpu"], "Other 9000", "Third 3"):
-        monkeypatch.setattr(baselines, "origin", lambda cpu=cpu: origin | {"cpu": cpu})
-        assert regress.main(["--tiers", "timing"]) == 0
+    machine.path.write_text('{"machines": [7]}')
+    assert main(["--tiers", "timing", "--refresh"]) == NOTHING
+    assert machine.path.read_text() == '{"machines": [7]}'
 
 
 def test_what_was_slow_once_is_measured_again(monkeypatch):
-    monkeypatch.setattr(baselines, "read_baseline", lambda tier: {"a": timed([2.0] * 10), "b": timed([2.0] * 10)})
+    monkeypatch.setattr(regress, "read_baseline", lambda tier: {"a": timed([2.0] * 10), "b": timed([2.0] * 10)})
     runs = [{"a": {"ratio": 9.0}, "b": {"ratio": 9.0}}, {"a": {"ratio": 2.0}, "b": {"ratio": 8.0}}]
-    monkeypatch.setattr(processes, "in_fresh_process", lambda tier, root: runs.pop(0))
+    monkeypatch.setattr(regress, "in_fresh_process", lambda tier: runs.pop(0))
     count, (complaint,) = regress.check("timing", None)
     assert count == 2
     assert complaint.startswith("b: ratio 9")
 
 
-def test_a_refresh_that_would_not_pass_its_own_gate_writes_nothing(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(baselines, "BASELINES", tmp_path)
-    rows = {"linear mala jax-cpu": {"variance": [1.0, 0.01]}}
-    monkeypatch.setattr(processes, "in_fresh_process", lambda tier, root: rows)
-    assert regress.main(["--refresh", "--tiers", "statistical"]) == 0
+def test_a_refresh_that_would_not_pass_its_own_gate_writes_nothing(machine, tmp_path, capsys):
+    machine.rows = {"linear mala jax-cpu": {"variance": [1.0, 0.01]}}
+    assert main(["--refresh", "--tiers", "statistical"]) == 0
     written = (tmp_path / "statistical.json").read_text()
-    assert json.loads(written)["rows"] == rows
+    assert json.loads(written)["rows"] == machine.rows
     for value in (1.2, np.nan):
-        rows["linear mala jax-cpu"] = {"variance": [value, 0.01]}
-        assert regress.main(["--refresh", "--tiers", "statistical"]) == TIERS["statistical"].code
+        machine.rows = {"linear mala jax-cpu": {"variance": [value, 0.01]}}
+        assert main(["--refresh", "--tiers", "statistical"]) == TIERS["statistical"].code
         assert "exactly 1" in capsys.readouterr().err
-    rows.clear()
-    assert regress.main(["--refresh", "--tiers", "statistical"]) == regress.NOTHING
+    machine.rows = {}
+    assert main(["--refresh", "--tiers", "statistical"]) == NOTHING
     assert (tmp_path / "statistical.json").read_text() == written
 
 
-def test_an_unknown_base_commit_is_an_error(monkeypatch, capsys):
-    monkeypatch.setattr(baselines, "read_baseline", lambda tier: {"a": timed([2.0] * 10)})
-    assert regress.main(["--tiers", "timing", "--base", "no-such-commit"]) == regress.NOTHING
-    assert "no-such-commit" in capsys.readouterr().err
+def test_a_base_that_cannot_be_measured_is_named_in_one_line(monkeypatch, capsys):
+    measure = regress.in_fresh_process
 
-
-def test_a_base_that_the_benchmarks_cannot_run_on_is_named_in_one_line(monkeypatch, capsys):
-    measure = processes.in_fresh_process
-
-    def in_fresh_process(tier, root):
-        if root == processes.ROOT:
+    def in_fresh_process(tier, root=regress.ROOT):
+        if root == regress.ROOT:
             return {"a": {"ratio": 2.0}}
         shutil.rmtree(root / "implementations" / "backends")
         return measure(tier, root)
 
-    monkeypatch.setattr(baselines, "read_baseline", lambda tier: {"a": timed([2.0] * 10)})
-    monkeypatch.setattr(processes, "in_fresh_process", in_fresh_process)
-    assert regress.main(["--tiers", "timing", "--base", "HEAD"]) == regress.NOTHING
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "--base HEAD: older than the benchmarks can measure" in line
+    monkeypatch.setattr(regress, "read_baseline", lambda tier: {"a": timed([2.0] * 10)})
+    monkeypatch.setattr(regress, "in_fresh_process", in_fresh_process)
+    for commit, reason in (("no-such-commit", "no-such-commit"), ("HEAD", "older than the benchmarks can measure")):
+        assert main(["--tiers", "timing", "--base", commit]) == NOTHING
+        (line,) = capsys.readouterr().err.splitlines()
+        assert reason in line
     assert "No module named 'implementations.backends'" in line
-
-
-def test_the_ratio_is_per_unit_and_of_the_same_round():
-    row = comparison(Work(print, 10), [1.0, 2.0, 3.0], Work(print, 20), [1.0, 2.0, 3.0])
-    assert row["ratio"] == row["ratio_low"] == row["ratio_high"] == 2.0
-    assert row["microseconds"] == 2e5
-
-
-def test_four_times_the_work_takes_about_four_times_the_time():
-    def make(units):
-        return lambda: [np.sort(numbers) for _ in range(units)]
-
-    numbers = np.random.default_rng(0).normal(size=10_000)
-    work = sized(make, seconds=0.02)
-    assert work.units > 16
-    # Wide bounds: beside another process on the same core even processor time varies.
-    assert 2.5 < alternate(Work(make(4 * work.units), work.units), work, rounds=9)["ratio"] < 6
-
-
-def test_benchmarks_are_not_collected_with_the_tests():
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
-    listed = subprocess.run(
-        [*command, "tests/benchmarks/test_summary.py", "benchmarks"], cwd=processes.ROOT, capture_output=True, text=True
-    ).stdout
-    assert "test_summary.py" in listed
-    assert "bench_" not in listed.replace("test_benchmarks_are", "")

@@ -11,13 +11,13 @@ from scipy.stats import norm
 
 from implementations import tasks
 from implementations.sampling import sample
+from pbnn_bench.cli import main as command
 from records.study import StudyResults
 from reports.claim_file import KEYS, parse_claims
 from reports.judge import NOT_ASKED, REPRODUCED, verdict_of
 from reports.publish import PUBLISHED
 from tests.reports.legible import flaws
 from tests.reports.studies import row, study_of
-from workflows.score import main as score
 from workflows.study import load_study
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -54,10 +54,10 @@ def test_the_first_example_shows_that_the_penalty_is_needed(capsys):
 def test_draws_of_a_program_of_ones_own_get_the_score_that_the_page_shows(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     given = ["--task", "logistic", "--weight", "100"]
-    assert score([*given, "--problem", "problem.npz"]) == 0
+    assert command(["score", *given, "--problem", "problem.npz"]) == 0
     runpy.run_path(str(EXAMPLES / "draws.py"))
     capsys.readouterr()
-    assert score(["draws.npz", *given]) == 0
+    assert command(["score", "draws.npz", *given]) == 0
     answer = capsys.readouterr().err.splitlines()[-1]
     assert answer.startswith("yours: within the bound of leaderboards")
     page = (EXAMPLES.parent / "use" / "score.md").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from docs._build.hooks import PAGES, PARTS, fetched_from_elsewhere
 from implementations.methods import METHODS
 from implementations.tasks import at_mode
 from implementations.tasks.problem import Problem
-from pbnn_bench.command import COMMANDS
+from pbnn_bench.cli import COMMANDS
 from reports.publish import PUBLISHED
 from tests.browser import Browser, opened_browser
 from tests.implementations.chains import sample

@@ -1,12 +1,17 @@
 """Files of a user's own: what they may look like, and the one line that each mistake gets."""
 
+import io
+import os
 import re
+import resource
+import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pbnn_bench.command import main
+from pbnn_bench import own_data
+from pbnn_bench.cli import main
 from pbnn_bench.own_data import read_own_data
 from tests.browser import opened_browser
 from tests.reports.page_checks import assert_page_works
@@ -69,6 +74,11 @@ def changed(name: str, index: object, value: object) -> dict[str, np.ndarray]:
         (good() | {"targets": np.arange(200)}, r"120 classes in 120 points; if the targets are numbers"),
         (good(5), r"features have 5 rows and splits have shape \(200,\)"),
         ({"features": good(4)["features"], "targets": np.arange(4) % 2}, r"4 rows are too few to be split"),
+        (good() | {"features": good()["features"] * 5e-324}, r"feature columns have an sd of .* too small or"),
+        (good() | {"features": good()["features"] * 1e200}, r"feature columns have an sd of .* too small or"),
+        (good() | {"targets": good()["features"][:, 0] * 1e-300}, r"training targets have an sd of .* too small or"),
+        (good() | {"splits": np.full(200, np.nan)}, r"row 0 .* has the split 'nan'; expected train"),
+        (good() | {"splits": np.full(200, np.inf)}, r"row 0 .* has the split 'inf'; expected train"),
     ],
 )  # fmt: skip
 def test_an_archive_that_is_wrong_gets_one_clear_line(arrays, expected, tmp_path, capsys):
@@ -85,10 +95,54 @@ def test_what_cannot_be_read_is_named(name, content, tmp_path, capsys):
     assert str(path) in refusal(path, capsys)
 
 
-def test_a_pickle_is_never_loaded(tmp_path, capsys):
+def npz_of(path, **members: bytes) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+
+
+def npy(shape: tuple[int, ...], data: bytes = b"") -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return file.getvalue() + data
+
+
+@pytest.mark.parametrize("name", ["pickle"])
+def test_an_archive_made_to_do_harm_is_refused_in_bounded_memory(name, tmp_path, capsys):
     path = tmp_path / "mine.npz"
-    np.savez(path, features=np.array([{}], dtype=object), targets=np.zeros(1))
-    assert "is damaged" in refusal(path, capsys)
+    if name == "header":
+        npz_of(path, features=npy((10**15,)), targets=npy((3,), bytes(24)))
+    if name == "no array":
+        npz_of(path, features=b"no array", targets=npy((3,), bytes(24)))
+    if name == "bomb":
+        npz_of(path, features=npy((2**28,), bytes(2**31)), targets=npy((3,), bytes(24)))
+    if name == "pickle":
+        np.savez(path, features=np.array([{}], dtype=object), targets=np.zeros(1))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert str(path) in refusal(path, capsys)
+    # Kilobytes.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**20
+
+
+def test_only_a_regular_file_of_some_size_is_read(tmp_path, capsys, monkeypatch):
+    os.mkfifo(tmp_path / "pipe.npz")
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    for name in ("pipe.npz", "zero.csv"):
+        assert "is a device or a pipe" in refusal(tmp_path / name, capsys)
+    table(target=[b"yes", b"no"] * 100).to_parquet(tmp_path / "bytes.parquet")
+    assert "the column 'target' holds bytes" in refusal(tmp_path / "bytes.parquet", capsys)
+    pd.DataFrame(np.zeros((20_000, 5))).to_parquet(tmp_path / "large.parquet")
+    table().to_csv(tmp_path / "large.csv")
+    monkeypatch.setattr(own_data, "MOST_BYTES", 10_000)
+    assert "20,000 rows of 5 columns; save fewer of them" in refusal(tmp_path / "large.parquet", capsys)
+    assert "save fewer rows or columns" in refusal(tmp_path / "large.csv", capsys)
+
+
+def test_the_row_numbers_that_pandas_writes_are_no_feature(tmp_path):
+    table().to_csv(tmp_path / "mine.csv")
+    found = read_own_data(tmp_path / "mine.csv")
+    assert found.features.shape == (200, 3)
+    assert "the first column has no name and counts the rows; it is left out" in found.notices
 
 
 @pytest.mark.parametrize(
@@ -142,9 +196,9 @@ def test_other_mistakes_of_the_command_line(tmp_path, capsys):
 def test_a_page_that_cannot_be_written_is_named_before_the_chains_are_run(tmp_path, capsys):
     path = tmp_path / "mine.npz"
     np.savez(path, **good())
-    assert f"--out {tmp_path} is a folder" in refusal(path, capsys, "--out", str(tmp_path))
+    assert f"{tmp_path} is a folder" in refusal(path, capsys, "--out", str(tmp_path))
     within_a_file = path / "page.html"
-    assert f"--out {within_a_file} cannot be written: " in refusal(path, capsys, "--out", str(within_a_file))
+    assert f"{within_a_file} cannot be written: " in refusal(path, capsys, "--out", str(within_a_file))
 
 
 @pytest.mark.parametrize(
@@ -184,9 +238,10 @@ def test_every_kind_of_file_is_the_same_data(kind, tmp_path):
 def test_splits_may_be_numbers_and_are_made_where_there_are_none(tmp_path):
     path = tmp_path / "mine.npz"
     np.savez(path, **good() | {"splits": np.repeat([0.0, 1.0, 2.0], [120, 40, 40])})
-    assert not read_own_data(path).is_split_here
+    assert read_own_data(path).notices[0].endswith("120 train, 40 validation, 40 test, as the file splits them")
     np.savez(path, **without("splits") | {"targets": good()["targets"][:, None]})
     found, again = read_own_data(path, seed=1), read_own_data(path, seed=1)
+    assert "split at random" in found.notices[0]
     np.testing.assert_array_equal(found.splits, again.splits)
     assert {part: int((found.splits == part).sum()) for part in set(found.splits)} == {
         "train": 120, "validation": 40, "test": 40,
@@ -222,4 +277,4 @@ def test_calibrate_prints_a_table_and_writes_a_page_that_stands_alone(tmp_path, 
     with opened_browser() as browser:
         assert_page_works(browser, page)
     assert text.count('<th scope="row"') == 4 and text.count('<tr class="chosen">') == 1
-    assert text.count("<svg") == 3 and text.count("aria-label=") == 3
+    assert text.count("<figcaption>") == 3

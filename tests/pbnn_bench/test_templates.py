@@ -15,7 +15,7 @@ from implementations.sampling import sample
 from implementations.tasks import find_task, prepare
 from implementations.tasks.references.closed_form import gaussian_posterior
 from implementations.tasks.task import Task
-from pbnn_bench.command import main
+from pbnn_bench.cli import main
 from workflows.study import load_study
 
 TEMPLATES = Path(__file__).parents[2] / "templates"

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from implementations.infrastructure.errors import SettingError
-from pbnn_bench.command import main as command
+from pbnn_bench.cli import main as command
 from reports.diff import Side, diff, difference_of, lines_of, load
 from tests.reports.studies import row, study_of
 
