@@ -521,7 +521,7 @@ def test_no_file_of_a_study_and_no_line_on_the_terminal_has_a_secret(tmp_path, m
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:s3c/s3cret@[::1?token=s3cret")
     work = Workdir(tmp_path / "work", ONE)
     code, output = work.run()
-    assert (code, "MLflow: not tracked in http://***@[::1?***: " in output) == (0, True), output
+    assert (code, "MLflow: not tracked in http://***: " in output) == (0, True), output
     files = [path for path in work.folder.rglob("*") if path.is_file()]
     assert any(".snakemake/metadata" in str(path) for path in files)
     assert [path for path in files if b"s3c" in path.read_bytes()] == []
