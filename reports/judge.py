@@ -60,7 +60,7 @@ class LeftOut(NamedTuple):
     outcome: str
     #: How many parts have another answer then, or are gone.
     changed_parts: int
-    #: The most seeds of a number that decides then.
+    #: The most seeds of a number that decides then, or that leaves it open.
     num_seeds: int
 
 
@@ -81,6 +81,12 @@ class ClaimResult:
     @property
     def rule_sha256(self) -> str:
         return self.claim.rule_sha256
+
+    @property
+    def is_fragile(self) -> bool:
+        """Does leaving out one seed change the outcome? That two seeds leave it open does not count: they decide little."""
+        flips = (one for one in self.fragile if one.what == "seed" and one.outcome != self.verdict.outcome)
+        return any(one.outcome != INCONCLUSIVE or one.num_seeds > 2 for one in flips)
 
 
 # Verdicts
@@ -197,10 +203,15 @@ def _result(claim: Claim, study: StudyResults, views: Sequence[View]) -> ClaimRe
 def _fragile(claim: Claim, verdict: Verdict, views: Sequence[View]) -> Iterator[LeftOut]:
     for what, name, view in views:
         other = verdict_of(claim, view)
+        if what == "library" and not other.runs:
+            # Few claims have all their settings on every library.
+            continue
         pairs = zip((one.holds for one in verdict.parts), (one.holds for one in other.parts), strict=False)
         changed = sum(ours is not theirs for ours, theirs in pairs) + max(0, len(verdict.parts) - len(other.parts))
         if changed or other.outcome != verdict.outcome:
-            yield LeftOut(what, name, other.outcome, changed, other.num_seeds[1] if other.num_seeds else 0)
+            pending = [one.value.num_seeds for one in other.evidence if one.margins and one.holds is None]
+            seeds = max(pending or other.num_seeds or [0])
+            yield LeftOut(what, name, other.outcome, changed, seeds)
 
 
 def as_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
@@ -220,6 +231,7 @@ def as_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
             "premise": result.verdict.premise and _part(result.verdict.premise),
             "parts": [_part(one) for one in result.verdict.parts],
             "shown": [_number(one) for one in result.verdict.evidence if not one.margins],
+            "is_fragile": result.is_fragile,
             "fragile": [one._asdict() for one in result.fragile],
             "runs": result.verdict.runs,
         }

@@ -591,6 +591,7 @@ def test_a_single_seed_that_speaks_against_a_claim_is_named(number, where, colum
     result = result_of(changed(rows, where | {"seed": seed}, **columns), number)
     assert result.verdict.outcome != REPRODUCED
     assert [one.outcome for one in result.fragile if one[:2] == ("seed", str(seed))] == [REPRODUCED]
+    assert result.is_fragile
 
 
 def test_a_verdict_that_no_seed_decides_alone_has_nothing_to_tell():
@@ -601,6 +602,7 @@ def test_two_seeds_that_decide_nothing_are_told_from_a_change_of_mind():
     result = result_of(changed(paper_world(), NAIVE, sd_ratio=by_seed(1.30, 1.35, 1.40)), 1)
     assert result.verdict.outcome == REPRODUCED
     assert {(one.outcome, one.num_seeds) for one in result.fragile} == {(INCONCLUSIVE, 2)} and len(result.fragile) == 3
+    assert not result.is_fragile
 
 
 def test_a_part_that_hangs_on_one_seed_is_counted_though_the_outcome_stays():
