@@ -84,7 +84,7 @@ class ClaimResult:
 
     @property
     def is_fragile(self) -> bool:
-        """Does leaving out one seed change the outcome? That two seeds leave it open does not count: they decide little."""
+        """Does leaving out one seed change the outcome? That two seeds leave it open does not count."""
         flips = (one for one in self.fragile if one.what == "seed" and one.outcome != self.verdict.outcome)
         return any(one.outcome != INCONCLUSIVE or one.num_seeds > 2 for one in flips)
 
