@@ -14,15 +14,16 @@ from docs._build.markdown import table, text
 from records.display import format_number, method_name, task_name
 from records.study import StudyResults
 from records.usage import WORK, budget, read_usage
-from reports.contents import contents_of
 from reports.findings import Finding, findings_of, main_findings_of
 from reports.publish import PUBLISHED, first_figure
-from reports.types import IN_PART, INCONCLUSIVE, NOT_ASKED, NOT_REPRODUCED, OUTCOMES, PREMISE_NOT_MET, REPRODUCED
+from reports.judge import IN_PART, INCONCLUSIVE, NOT_ASKED, NOT_REPRODUCED, PREMISE_NOT_MET, REPRODUCED
 
 STUDIES = Path(__file__).parents[2] / "workflows" / "studies"
 #: The study of the paper's claims, which README and documentation show before the others.
 PAPER = "paper"
-#: Outcomes of claims that were not reproduced, the most surprising first.
+#: Verdicts as tables list them: those on claims, and those on the questions of a study of its own.
+VERDICTS = (REPRODUCED, "yes", IN_PART, "in part", NOT_REPRODUCED, "no", PREMISE_NOT_MET, INCONCLUSIVE)
+#: Verdicts on claims that were not reproduced, the most surprising first.
 SURPRISES = (NOT_REPRODUCED, IN_PART, PREMISE_NOT_MET, INCONCLUSIVE, NOT_ASKED)
 #: Chance of a wrong verdict among all claims: a p-value is that of one of a verdict's two sides.
 ERROR_RATE = 0.05
@@ -68,11 +69,9 @@ class Published:
 
     @property
     def counts(self) -> str:
-        """``10 reproduced, 8 reproduced in part``, in the order of OUTCOMES, without claims that it does not ask."""
-        words = contents_of(self.name).words
+        """``10 reproduced, 8 reproduced in part``; claims that it does not ask about are not counted."""
         found = Counter(claim["verdict"] for claim in self.claims)
-        outcomes = [words.get(outcome, outcome) for outcome in OUTCOMES if outcome != NOT_ASKED]
-        return ", ".join(f"{found[outcome]} {outcome}" for outcome in outcomes if found[outcome])
+        return ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS if found[verdict])
 
 
 def published_studies(folder: Path = PUBLISHED) -> list[Published]:
@@ -151,13 +150,11 @@ def surprising_verdicts(studies: list[Published]) -> str:
 
 
 def _asked(claim: dict[str, Any], paper: Published, others: list[Published]) -> tuple[dict[str, Any], str]:
-    """The verdict on a claim and the study that gives it."""
-    of_paper = {one.id for one in set(contents_of(PAPER).claims)}
-    if claim["verdict"] == NOT_ASKED and claim["id"] in of_paper:
+    """The verdict on a claim, and the study that gives it."""
+    if claim["verdict"] == NOT_ASKED:
         for study in others:
             for other in study.claims:
-                is_same = other["id"] == claim["id"] and other["statement"] == claim["statement"]
-                if is_same and other["verdict"] != NOT_ASKED:
+                if other["statement"] == claim["statement"] and other["verdict"] != NOT_ASKED:
                     return other, study.name
     return claim, paper.name
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from docs._build.markdown import fenced, table, text
+from docs._build.published import published_studies
 from implementations.card import LIBRARIES, NEEDS, Card
 from implementations.methods import ALL_SETTINGS, METHODS
 from implementations.settings import SETTINGS, Setting
@@ -13,7 +14,6 @@ from pbnn_bench.cli import COMMANDS
 from records.columns import COLUMNS, DERIVED, Column
 from reports.benchmarks import HEADINGS, Benchmarks, is_met, words
 from reports.claim_file import PAPER, Claim, claims_of
-from reports.contents import CONTENTS
 
 #: Commands of the checkout that ``pbnn-bench`` does not have.
 MODULES = ("workflows.study", "reports.publish", "benchmarks.regress")
@@ -115,19 +115,16 @@ def _columns(columns: dict[str, Column]) -> str:
 
 def claims_page() -> str:
     """Every claim with the rule that judges it, and the questions of the studies that ask their own."""
-    intro = (
-        "# Claims and their rules\n\nWhat the paper claims, in our words, where it does so, and the rule that judges "
-        "it; then the questions of other studies. Only converged runs count, unless a rule says otherwise. The "
-        "verdicts, with their evidence, are in the [reports](../findings.md).\n\n"
-    )
-    of_paper = claims_of(PAPER)
-    own = {study: [claim for claim in claims_of(study) if claim not in of_paper] for study in CONTENTS}
-    studies = [
-        f"## The questions of the study `{study}`\n\n" + "\n".join(_claim(claim, "###") for claim in claims)
-        for study, claims in own.items()
-        if claims
+    parts = [
+        "# Claims and their rules\n\nWhat the paper claims, in our words, where it does so, and the rule that judges it; then "
+        "the questions of other studies. Only converged runs count, unless a rule says otherwise. The verdicts, with their "
+        "evidence, are in the [reports](../findings.md).\n"
     ]
-    return "\n".join([intro + "\n".join(_claim(claim, "##") for claim in of_paper), *studies])
+    parts += [_claim(claim, "##") for claim in claims_of(PAPER)]
+    for study in (one.name for one in published_studies()):
+        if own := [claim for claim in claims_of(study) if PAPER not in claim.studies]:
+            parts += [f"## The questions of the study `{study}`\n", *(_claim(claim, "###") for claim in own)]
+    return "\n".join(parts)
 
 
 def _claim(claim: Claim, level: str) -> str:

@@ -16,8 +16,8 @@ from docs._build.published import (
     surprising_verdicts,
     winners_table,
 )
-from reports.contents import contents_of
-from reports.types import NOT_ASKED
+from reports.claim_file import claims_of
+from reports.judge import NOT_ASKED
 
 
 def write(folder: Path, verdicts: dict[int, str], **about: str) -> Published:
@@ -65,7 +65,7 @@ def test_claims_that_are_not_reproduced_are_listed_and_one_that_is_not_asked_is_
 
 def test_what_is_published_has_the_claims_of_the_code_and_its_picture():
     for study in published_studies():
-        assert [claim["id"] for claim in study.claims] == [claim.id for claim in contents_of(study.name).claims]
+        assert [claim["id"] for claim in study.claims] == [claim.id for claim in claims_of(study.name)]
         assert (study.folder / study.picture[1]).is_file() and study.picture[1] in hero(study)
     page = findings_page(published_studies())
     assert page.count("\n## ") == len(published_studies()) and page.count("\n- **") > 10
