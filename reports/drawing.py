@@ -9,10 +9,12 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy.typing as npt
 
+from metrics.seeds import Estimate
+from records.display import estimate_parts
 from records.methods import facts_of
 
 #: Units of a panel's width, and of the height of its letters. On a phone a unit is a pixel.
@@ -69,6 +71,10 @@ def paint(colour: str) -> str:
     if colour in PAGE_COLOURS:
         return f"var(--{colour}, {PAGE_COLOURS[colour][0]})"
     return colour if colour == "none" else f"var(--c{colour[1:]}, {colour})"
+
+
+#: Paper behind letters, so that they can be read on a line.
+HALO = f' stroke="{paint(PAPER)}" stroke-width="3" paint-order="stroke"'
 
 
 def _outline(colour: str) -> str:
@@ -142,10 +148,6 @@ class Line:
     #: As in SVG: ``4 3``.
     dash: str = ""
     width: float = 1.5
-    is_stepped: bool = False
-
-    def extent(self) -> tuple[Values, Values]:
-        return self.x, self.y
 
 
 @dataclass(frozen=True)
@@ -158,22 +160,20 @@ class Band:
     colour: str
     opacity: float = 0.25
 
-    def extent(self) -> tuple[Values, Values]:
-        return self.x, (*self.low, *self.high)
+    @property
+    def y(self) -> Values:
+        return [*self.low, *self.high]
 
 
 @dataclass(frozen=True)
 class Bar:
     """A rectangle; an end that is None is that of the panel."""
 
-    x: tuple[float | None, float | None]
+    x: tuple[float | None, float | None] = (None, None)
     y: tuple[float | None, float | None] = (None, None)
     colour: str = SOFT
     opacity: float = 0.15
     is_hollow: bool = False
-
-    def extent(self) -> tuple[Values, Values]:
-        return [one for one in self.x if one is not None], [one for one in self.y if one is not None]
 
 
 @dataclass(frozen=True)
@@ -184,9 +184,6 @@ class Guide:
     value: float
     dash: str = "2 3"
     colour: str = SOFT
-
-    def extent(self) -> tuple[Values, Values]:
-        return ([self.value], []) if self.axis == "x" else ([], [self.value])
 
 
 @dataclass(frozen=True)
@@ -200,12 +197,9 @@ class Point:
     x_ends: tuple[float, float] | None = None
     y_ends: tuple[float, float] | None = None
     size: float = 7.0
+    #: Of its series, for the list of the numbers behind a figure.
+    name: str = ""
     mark: Mark | None = None
-    #: Is the lower end of its interval beyond the axis?
-    has_arrow: bool = False
-
-    def extent(self) -> tuple[Values, Values]:
-        return (self.x, *(self.x_ends or ())), (self.y, *(self.y_ends or ()))
 
 
 @dataclass(frozen=True)
@@ -219,26 +213,34 @@ class Dots:
     size: float = 3.0
     opacity: float = 1.0
 
-    def extent(self) -> tuple[Values, Values]:
-        return self.x, self.y
-
 
 @dataclass(frozen=True)
 class Words:
-    """A text beside a point of the data, on the side that has room; or in a corner of the panel."""
+    """A text next to a point of the data, on a side that has room."""
 
     text: str
-    x: float | None = None
-    y: float | None = None
+    x: float
+    y: float
     colour: str = INK
-
-    def extent(self) -> tuple[Values, Values]:
-        return [], []
 
 
 Shape = Line | Band | Bar | Guide | Point | Dots | Words
+S = TypeVar("S", Line, Band, Bar, Guide, Point, Dots, Words)
 #: What lies below comes first.
 LAYERS = (Bar, Band, Guide, Line, Dots, Point)
+
+
+def values_of(shape: Shape, axis: Literal["x", "y"]) -> list[float]:
+    """What an axis has to reach."""
+    if isinstance(shape, Words) or (isinstance(shape, Guide) and shape.axis != axis):
+        return []
+    if isinstance(shape, Guide):
+        return [shape.value]
+    if isinstance(shape, Point):
+        ends = shape.x_ends if axis == "x" else shape.y_ends
+        return [shape.x if axis == "x" else shape.y, *(ends or ())]
+    values = shape.x if axis == "x" else shape.y
+    return [float(value) for value in values if value is not None]
 
 
 class Key(NamedTuple):
@@ -294,16 +296,11 @@ class Axis:
         return low, max(low + 1e-12, high + room if self.high is None else self.place(self.high))
 
     def named(self, low: float, high: float) -> list[tuple[float, str]]:
-        """Places between the ends and what they are called."""
-        if self.ticks:
-            values = list(self.ticks)
-        elif self.scale == "log":
-            values = log_ticks(low, high)
-        else:
-            values = round_ticks(low, high)
+        """Values between two places and their names."""
+        values = self.ticks or (log_ticks(low, high) if self.scale == "log" else round_ticks(low, high))
         room = 1e-6 * (high - low)
-        pairs = ((self.place(value), self.name(value)) for value in sorted(set(values)))
-        return [(place, name) for place, name in pairs if low - room <= place <= high + room]
+        inside = [value for value in sorted(set(values)) if low - room <= self.place(value) <= high + room]
+        return [(value, self.name(value)) for value in inside]
 
 
 def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -373,12 +370,26 @@ class Panel:
     def add(self, *shapes: Shape) -> None:
         self.shapes.extend(shapes)
 
-    def of(self, kind: type) -> list[Shape]:
+    def of(self, kind: type[S]) -> list[S]:
         return [shape for shape in self.shapes if isinstance(shape, kind)]
 
     @property
     def marks(self) -> list[Mark]:
-        return [shape.mark for shape in self.shapes if isinstance(shape, Point) and shape.mark]
+        return [point.mark for point in self.of(Point) if point.mark]
+
+    def numbers(self) -> Iterator[str]:
+        """A line for each point that has a row, or the name of its series."""
+        for point in self.of(Point):
+            name = ", ".join(filter(None, [self.rows[round(point.y)] if self.rows else "", point.name]))
+            if point.mark:
+                yield point.mark.text
+            elif name:
+                value, ends = (point.x, point.x_ends) if self.rows else (point.y, point.y_ends)
+                low, high = ends or (None, None)
+                text = " ".join(estimate_parts(Estimate(value, low, high, 2, 0))).rstrip()
+                where = "" if self.rows else f" at {self.x.label.partition(',')[0]} = {self.x.name(point.x)}"
+                what = " ".join(filter(None, [self.title, "" if self.rows else self.y.label]))
+                yield f"{what or self.x.label}, {name}: {text}{where}{', not converged' if point.is_hollow else ''}"
 
     @property
     def colours(self) -> set[str]:
@@ -395,9 +406,8 @@ class _Canvas:
 
     def __init__(self, panel: Panel, anchors: Mapping[str, str]) -> None:
         self.panel, self.anchors = panel, anchors
-        extents = [shape.extent() for shape in panel.shapes]
-        self.x_ends = panel.x.ends(value for xs, _ in extents for value in xs)
-        self.y_ends = panel.y.ends(value for _, ys in extents for value in ys)
+        self.x_ends = panel.x.ends(value for shape in panel.shapes for value in values_of(shape, "x"))
+        self.y_ends = panel.y.ends(value for shape in panel.shapes for value in values_of(shape, "y"))
         self.y_ticks = [] if panel.rows else panel.y.named(*self.y_ends)
         self.parts: list[str] = []
         self.texts: list[Box] = []
@@ -415,43 +425,37 @@ class _Canvas:
         self.bottom = self.top
         for name in panel.rows:
             for text in wrapped(name, WIDTH - 8) if name else ():
-                self._text(4, self.bottom + 11, text)
+                self._text(4, self.bottom + 11, text, more=HALO)
                 self.bottom += LINE - 1
             self.centres.append(self.bottom + panel.height / 2 + 2)
             self.bottom += panel.height + 6
         self.bottom += 0 if panel.rows else panel.height
 
     def across(self, value: float) -> float:
-        low, high = self.x_ends
-        place = min(max(self.panel.x.place(float(value)), low - 9 * (high - low)), high + 9 * (high - low))
-        return self.left + (self.right - self.left) * (place - low) / (high - low)
+        return self.left + (self.right - self.left) * _share(self.panel.x, self.x_ends, value)
 
     def up(self, value: float) -> float:
         if self.centres:
             row = min(max(round(value), 0), len(self.centres) - 1)
             return self.centres[row] + (value - row) * self.panel.height
-        low, high = self.y_ends
-        place = min(max(self.panel.y.place(float(value)), low - 9 * (high - low)), high + 9 * (high - low))
-        return self.bottom - (self.bottom - self.top) * (place - low) / (high - low)
+        return self.bottom - (self.bottom - self.top) * _share(self.panel.y, self.y_ends, value)
 
     def drawn(self) -> tuple[str, float]:
-        names = self.parts
-        self.parts = []
+        names, self.parts = self.parts, []
         height = self._axes()
-        shapes = sorted(
-            (shape for shape in self.panel.shapes if not isinstance(shape, Words)),
-            key=lambda shape: LAYERS.index(type(shape)),
-        )
+        points = self.panel.of(Point)
+        others = [shape for shape in self.panel.shapes if not isinstance(shape, (Point, Words))]
+        inside = "".join(map(self._shape, sorted(others, key=lambda shape: LAYERS.index(type(shape)))))
         # A nested drawing cuts off what lies outside of the axes; marks may reach over them.
-        inside = "".join(self._shape(shape) for shape in shapes if not isinstance(shape, Point))
-        box = _attributes(x=self.left, y=self.top, width=self.right - self.left, height=self.bottom - self.top)
-        view = " ".join(map(_short, (self.left, self.top, self.right - self.left, self.bottom - self.top)))
-        self.parts.append(f'<svg {box} viewBox="{view}">{inside}</svg>')
-        self.parts += [self._shape(shape) for shape in shapes if isinstance(shape, Point)]
-        self.marks += [self._around(shape) for shape in shapes if isinstance(shape, Point)]
-        for shape in self.panel.shapes:
-            if isinstance(shape, Words):
-                self._words(shape)
+        sizes = (self.left, self.top, self.right - self.left, self.bottom - self.top)
+        box = _attributes(**dict(zip(("x", "y", "width", "height"), sizes, strict=True)))
+        self.parts.append(f'<svg {box} viewBox="{" ".join(map(_short, sizes))}">{inside}</svg>')
+        self.parts += map(self._point, points)
+        for point in points:
+            x, y, half = self.across(point.x), self.up(point.y), point.size / 2
+            self.marks.append(Box(x - half, y - half, x + half, y + half))
+        for words in self.panel.of(Words):
+            self._words(words)
         for key in self.panel.keys:
             lines = wrapped(key.label, WIDTH - 46)
             self.parts.append(f'<g transform="translate(4 {_short(height)})">{swatch(key)}</g>')
@@ -463,20 +467,16 @@ class _Canvas:
     def _axes(self) -> float:
         """The grid, and the numbers and names of the axes; how far down they reach."""
         end = -math.inf
-        for place, name in self.panel.x.named(*self.x_ends):
-            low, high = self.x_ends
-            at = self.left + (self.right - self.left) * (place - low) / (high - low)
-            half = text_width(name) / 2
-            self._line(at, self.top, at, self.bottom)
+        for value, name in self.panel.x.named(*self.x_ends):
+            at, half = self.across(value), text_width(name) / 2
             middle = min(max(at, half), WIDTH - half)
             if middle - half > end + 6:
+                self._line(at, self.top, at, self.bottom)
                 self._text(middle, self.bottom + 16, name, "middle", SOFT)
                 end = middle + half
-        for place, name in self.y_ticks:
-            low, high = self.y_ends
-            at = self.bottom - (self.bottom - self.top) * (place - low) / (high - low)
-            self._line(self.left, at, self.right, at)
-            self._text(self.left - 5, at + 4, name, "end", SOFT)
+        for value, name in self.y_ticks:
+            self._line(self.left, self.up(value), self.right, self.up(value))
+            self._text(self.left - 5, self.up(value) + 4, name, "end", SOFT)
         height = self.bottom + 20
         for text in wrapped(self.panel.x.label, WIDTH - 8) if self.panel.x.label else ():
             half = text_width(text) / 2
@@ -499,27 +499,19 @@ class _Canvas:
         match shape:
             case Line():
                 points = self._points(shape.x, shape.y)
-                if shape.is_stepped and points:
-                    points = [
-                        one
-                        for before, after in zip(points, [*points[1:], points[-1]], strict=True)
-                        for one in (before, (after[0], before[1]))
-                    ]
-                dash = f' stroke-dasharray="{shape.dash}"' if shape.dash else ""
-                style = f'fill="none" stroke="{paint(_outline(shape.colour))}" stroke-width="{shape.width:g}"{dash}'
-                return f'<path d="{_path(points)}" {style}/>' if points else ""
+                stroke = _stroke(_outline(shape.colour), shape.width, shape.dash)
+                return f'<path d="{_path(points)}" fill="none" {stroke}/>' if points else ""
             case Band():
                 there = self._points(shape.x, shape.low)
                 back = self._points(shape.x[::-1], shape.high[::-1])
                 return f'<path d="{_path([*there, *back])}Z" fill="{paint(shape.colour)}" opacity="{shape.opacity:g}"/>'
             case Bar():
-                x = sorted(
-                    end if one is None else self.across(one)
-                    for one, end in zip(shape.x, (self.left, self.right), strict=True)
-                )
-                y = sorted(
-                    end if one is None else self.up(one)
-                    for one, end in zip(shape.y, (self.top, self.bottom), strict=True)
+                x, y = (
+                    sorted(end if one is None else place(one) for one, end in zip(given, ends, strict=True))
+                    for given, ends, place in (
+                        (shape.x, (self.left, self.right), self.across),
+                        (shape.y, (self.top, self.bottom), self.up),
+                    )
                 )
                 box = _attributes(x=x[0], y=y[0], width=x[1] - x[0], height=y[1] - y[0])
                 if shape.is_hollow:
@@ -528,22 +520,14 @@ class _Canvas:
             case Guide():
                 at = self.across(shape.value) if shape.axis == "x" else self.up(shape.value)
                 ends = [(at, self.top), (at, self.bottom)] if shape.axis == "x" else [(self.left, at), (self.right, at)]
-                dash = f' stroke-dasharray="{shape.dash}"' if shape.dash else ""
-                return f'<path d="{_path(ends)}" stroke="{paint(shape.colour)}" stroke-width="1.3"{dash}/>'
+                return f'<path d="{_path(ends)}" {_stroke(shape.colour, 1.3, shape.dash)}/>'
             case Dots():
-                return self._dots(shape)
-            case Point():
-                return self._point(shape)
+                # A line of no length with round ends is a dot.
+                path = "".join(f"M{_short(x)} {_short(y)}h0" for x, y in self._points(shape.x, shape.y))
+                style = f'fill="none" stroke-linecap="round" opacity="{shape.opacity:g}"'
+                inks = [(_outline(shape.colour), shape.size), *([(PAPER, shape.size - 1.8)] if shape.is_hollow else [])]
+                return "".join(f'<path d="{path}" {style} {_stroke(colour, size)}/>' for colour, size in inks)
         raise TypeError(f"{shape!r} is no shape of a panel")
-
-    def _dots(self, dots: Dots) -> str:
-        # A line of no length with round ends is a dot.
-        path = "".join(f"M{_short(x)} {_short(y)}h0" for x, y in self._points(dots.x, dots.y))
-        style = f'fill="none" stroke-linecap="round" opacity="{dots.opacity:g}"'
-        drawn = f'<path d="{path}" {style} stroke="{paint(_outline(dots.colour))}" stroke-width="{dots.size:g}"/>'
-        if dots.is_hollow:
-            drawn += f'<path d="{path}" {style} stroke="{paint(PAPER)}" stroke-width="{dots.size - 1.8:g}"/>'
-        return drawn if path else ""
 
     def _point(self, point: Point) -> str:
         x, y = self.across(point.x), self.up(point.y)
@@ -554,52 +538,35 @@ class _Canvas:
             ends = [(x, min(max(self.up(end), self.top), self.bottom)) for end in point.y_ends]
         outline = paint(_outline(point.look.colour))
         drawn = f'<path d="{_path(ends)}" stroke="{outline}" stroke-width="1.4" opacity="0.75"/>' if ends else ""
-        if point.has_arrow:
-            arrow = [(x, y), (x, y + 15), (x - 3, y + 11), (x, y + 15), (x + 3, y + 11)]
-            drawn += f'<path d="{_path(arrow)}" fill="none" stroke="{outline}"/>'
         drawn += marker(point.look, x, y, point.size, point.is_hollow)
         if not point.mark:
             return drawn
         href = f' href="{escape(self.anchors[point.mark.run])}"' if point.mark.run in self.anchors else ""
         return f'<a class="mark"{href}><title>{escape(point.mark.text)}</title>{drawn}</a>'
 
-    def _around(self, point: Point) -> Box:
-        x, y, half = self.across(point.x), self.up(point.y), point.size / 2
-        return Box(x - half, y - half, x + half, y + half)
-
     def _words(self, words: Words) -> None:
-        """On the first side of its point that is free; a text without a point in the first free corner."""
-        width = text_width(words.text)
-        places: list[tuple[float, float]]
-        if words.x is None or words.y is None:
-            places = [
-                (left, top)
-                for top in (self.top + 3, self.bottom - 17, self.top + 17, self.bottom - 31)
-                for left in (self.left + 6, self.right - width - 6)
-            ]
-        else:
-            x, y = self.across(words.x), self.up(words.y)
-            sides: list[tuple[float, float]] = [
-                (8, -7),
-                (-8 - width, -7),
-                (-width / 2, -20),
-                (-width / 2, 6),
-                (6, -20),
-                (6, 6),
-                (-6 - width, -20),
-            ]
-            sides += [(dx, dy) for dy in (-34, 20, -48, 34, -62, 48) for dx in (14, -14 - width, -width / 2)]
-            places = [(x + dx, y + dy) for dx, dy in sides]
-        boxes = [Box(left, top, left + width, top + 13) for left, top in places]
+        """On the first side of its point that is free."""
+        width, x, y = text_width(words.text), self.across(words.x), self.up(words.y)
+        near = [(dx, -7.0) for dx in (8, -8 - width)] + [(-width / 2, dy) for dy in (-20, 6)]
+        far = [(dx, dy) for dy in (-20, 6, -34, 20, -48, 34, -62, 48) for dx in (6, -6 - width, -width / 2)]
+        boxes = [Box(x + dx, y + dy, x + dx + width, y + dy + 13) for dx, dy in (*near, *far)]
         inside = [one for one in boxes if one.left >= self.left and one.right <= WIDTH and self.top <= one.top]
         inside = [one for one in inside if one.bottom <= self.bottom] or inside or boxes
         # A text on another is worse than one on a mark.
         best = min(inside, key=lambda one: [sum(map(one.overlaps, boxes)) for boxes in (self.texts, self.marks)])
         self.texts.append(best)
-        # Paper behind its letters, so that they can be read on a line.
-        halo = f' stroke="{paint(PAPER)}" stroke-width="3" paint-order="stroke"'
         colour = words.colour if words.colour in PAGE_COLOURS else on_white(words.colour, TEXT_CONTRAST)
-        self._text(best.left, best.top + 10, words.text, colour=colour, more=halo)
+        self._text(best.left, best.top + 10, words.text, colour=colour, more=HALO)
+
+
+def _share(axis: Axis, ends: tuple[float, float], value: float) -> float:
+    """Where a value is between the ends of an axis, from 0 to 1; not much farther, or a browser would give up."""
+    low, high = ends
+    return min(max((axis.place(float(value)) - low) / (high - low), -9.0), 9.0)
+
+
+def _stroke(colour: str, width: float, dash: str = "") -> str:
+    return f'stroke="{paint(colour)}" stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
 
 def _short(value: float) -> str:
@@ -627,13 +594,11 @@ def marker(look: Look, x: float, y: float, size: float = 7.0, is_hollow: bool = 
 
 def swatch(key: Key) -> str:
     """What a key's entry looks like, 28 units wide and 12 high."""
-    colour = paint(_outline(key.look.colour))
     drawn = ""
     if key.band:
         drawn += f'<rect x="2" y="1" width="24" height="10" fill="{paint(key.look.colour)}" opacity="{key.band:g}"/>'
     if key.dash is not None:
-        dash = f' stroke-dasharray="{key.dash}"' if key.dash else ""
-        drawn += f'<path d="M1 6L27 6" stroke="{colour}" stroke-width="1.5"{dash}/>'
+        drawn += f'<path d="M1 6L27 6" {_stroke(_outline(key.look.colour), 1.5, key.dash)}/>'
     return drawn + (marker(key.look, 14, 6, 8, key.is_hollow) if key.has_mark else "")
 
 
@@ -651,10 +616,15 @@ class Drawing:
     runs: tuple[str, ...] = ()
     #: Its message, with numbers, in place of the figure's usual title.
     title: str = ""
-    #: The numbers behind it, one line each; a reader unfolds them.
-    numbers: tuple[str, ...] = ()
+    #: Numbers that its points do not show, one line each.
+    notes: tuple[str, ...] = ()
     #: The legend of all panels.
     keys: Sequence[Key] = ()
+
+    @property
+    def numbers(self) -> list[str]:
+        """The numbers behind it, one line each; a reader unfolds them."""
+        return list(dict.fromkeys([*self.notes, *(line for panel in self.panels for line in panel.numbers())]))
 
     @property
     def marks(self) -> list[Mark]:
@@ -717,11 +687,11 @@ class Drawing:
 
 
 def figure_css(drawings: Iterable[Drawing]) -> str:
-    """Rules for a page with ``Drawing.html``: how panels flow, and the colours of its marks in the dark."""
+    """Rules for a page with ``Drawing.html``: how its panels flow, and their colours in the dark."""
     colours = {colour for drawing in drawings for colour in drawing.colours}
     return f"""
-.figure-panels {{ display: flex; flex-wrap: wrap; gap: 0.75rem 1rem; justify-content: center; }}
-.figure-panels > svg {{ flex: 1 1 21rem; min-width: 0; max-width: 30rem; height: auto; align-self: flex-start; }}
+.figure-panels {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: 0.75rem 1rem; }}
+.figure-panels > svg {{ width: 100%; max-width: 30rem; height: auto; justify-self: center; }}
 .figure-panels text {{ font-family: {FONTS}; }}
 .figure-keys {{ display: flex; flex-wrap: wrap; gap: 0 1.1rem; justify-content: center; list-style: none; margin: 0 0 0.5rem; padding: 0; font: 0.8125rem/1.6 var(--sans, sans-serif); }}
 .figure-keys svg {{ width: 1.75rem; height: 0.75rem; vertical-align: -0.1em; }}

@@ -12,8 +12,6 @@ from implementations.tasks.references.closed_form import gaussian_posterior
 from metrics.calibration import confidence_gap, coverage_reliability
 from metrics.fidelity import RESOLUTION
 from records.display import (
-    format_estimate,
-    format_given,
     format_name,
     format_number,
     format_setting,
@@ -23,7 +21,7 @@ from records.display import (
     task_name,
 )
 from records.methods import facts_of, in_order
-from records.setting_runs import MARGINS, SettingRuns, full_data, nearest, of_usual_size, one_backend, sweeps
+from records.setting_runs import MARGINS, SettingRuns, nearest, of_usual_size, one_backend, sweeps
 from records.study import StudyResults
 from reports import calibrate
 from reports.drawing import (
@@ -50,7 +48,6 @@ from reports.figures.series import (
     point,
     runs_of,
     sweep_panel,
-    sweep_text,
     trend,
     unconverged_lines,
 )
@@ -89,7 +86,7 @@ def draw_calibration(results: StudyResults) -> Drawing:
         "w = N is the posterior, w = n the target of mini-batches of n. Means over seeds with 95 % intervals.",
         runs_of(used),
         "The smaller the weight of the data, the less confident the answer" if way == "rises" else "",
-        (*(_gaps(variant, shown[variant], chosen[variant]) for variant in shown), *unconverged_lines(used)),
+        (*(_choice(variant, best) for variant, best in chosen.items() if best), *unconverged_lines(used)),
         [
             *(Key(method_name(method), look_of(method), "") for method in methods),
             Key("exact, closed form", Look(SOFT), "5 3", has_mark=False),
@@ -131,7 +128,7 @@ def _gap_panel(results: StudyResults, variant: str, families: Families, best: Se
         # Apart by 0.6 % of the axis, as marks at one weight would hide each other.
         shift = (weights[-1] / weights[0]) ** (0.006 * (number - (len(families) - 1) / 2))
         places = {one: shift * float(one["target_weight"]) for one in family}
-        draw_series(panel, family, places.__getitem__, "confidence_gap", look_of(method))
+        draw_series(panel, family, places.__getitem__, "confidence_gap", look_of(method), name=method_name(method))
     return panel
 
 
@@ -165,18 +162,9 @@ def _chosen(results: StudyResults, variant: str) -> SettingRuns | None:
     return choice.best if len(choice.candidates) > 1 else None
 
 
-def _gaps(variant: str, families: Families, best: SettingRuns | None) -> str:
-    full = full_data([setting for family in families.values() for setting in family])
-    parts = [] if full is None else [f"{format_name(full)} has a gap of {format_value(full, 'confidence_gap')}"]
-    parts += [
-        f"PBNN {format_value(one, 'confidence_gap')} at {format_setting(one, 'batch_size')}"
-        for one in families.get("pbnn", [])
-        if one["weight"] == "batch"
-    ]
-    if best is not None:
-        ece = format_value(best, "ece")
-        parts.append(f"validation ECE chooses {format_setting(best, 'batch_size')} for PBNN, with an ECE of {ece}")
-    return f"{task_name(variant)}: {'; '.join(parts)}."
+def _choice(variant: str, best: SettingRuns) -> str:
+    size, ece = format_setting(best, "batch_size"), format_value(best, "ece")
+    return f"{task_name(variant)}: validation ECE chooses {size} for PBNN, with an ECE of {ece} on test points."
 
 
 # PBNN against the tempered posterior of the same n
@@ -223,7 +211,6 @@ def draw_targets(results: StudyResults) -> Drawing:
         runs_of([*used, *levels]),
         title,
         (
-            *(sweep_text(family, axis, "sd_ratio") for axis, families in lines.items() for family in families),
             f"Where the noise is least ({format_settings(least, 'preconditioner')}, σ² = {noise}) the sliced W2 is "
             f"{format_value(least, 'sliced_w2')}; in {resolved} of {len(least.evidence)} seeds it exceeds "
             f"{RESOLUTION:g} Monte Carlo errors.",
@@ -294,7 +281,7 @@ def draw_cure(results: StudyResults) -> Drawing:
         "least ECE on validation images. The last point of a line is the posterior of all data.",
         runs_of(used),
         title if longer and usual and all(longer) and not any(usual) else "",
-        (*map(_cured, found), *unconverged_lines(used)),
+        unconverged_lines(used),
         [
             *(Key(f"prior sd {scale:g}", look, "") for scale, look in looks.items()),
             Key("n chosen on validation images", Look(SOFT), is_hollow=True),
@@ -325,22 +312,10 @@ def _cure_panel(title: str, family: Sequence[Network], column: str, label: str, 
         # A ring lies under its mark.
         place = _weight(network.chosen), network.chosen.mean(column)
         panel.add(Point(*place, Look(SOFT), is_hollow=True, size=13))
-        draw_series(
-            panel, [*network.candidates, network.full], _weight, column, looks[float(network.full["prior_scale"])]
-        )
+        scale = float(network.full["prior_scale"])
+        name = f"prior sd {scale:g}"
+        draw_series(panel, [*network.candidates, network.full], _weight, column, looks[scale], name=name)
     return panel
-
-
-def _cured(network: Network) -> str:
-    names = [*(f"n={format_given(_weight(one))}" for one in network.candidates), "all data"]
-    points = ", ".join(
-        f"{format_value(one, 'confidence_gap')} and {format_value(one, 'nll')} at {name}"
-        for one, name in zip((*network.candidates, network.full), names, strict=True)
-    )
-    chosen = format_given(_weight(network.chosen))
-    return (
-        f"{_training(network.full)}, prior sd {network.full['prior_scale']:g}: gap and NLL {points}; chosen n={chosen}."
-    )
 
 
 # A network all of whose layers are stochastic
@@ -376,13 +351,6 @@ def draw_layers(results: StudyResults) -> Drawing:
         "holds. Lines are 95 % intervals over seeds; a single seed has none.",
         runs_of(shown),
         title if abs(ours - 1) <= rule["width"] else "",
-        (
-            *(
-                f"{format_name(one)}: sd ratio {format_value(one, 'sd_ratio')}, mean off by "
-                f"{format_estimate(one.bias())} RMS sd."
-                for one in shown
-            ),
-            *unconverged_lines(shown),
-        ),
+        unconverged_lines(shown),
         hollow_keys(shown),
     )

@@ -2,8 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from records.display import (
     estimate_parts,
@@ -69,12 +70,8 @@ class Offer:
         return self.setting.is_converged and self.high <= MARGIN
 
 
-#: Offers by variant and target: draws of different targets do not compete.
-Contests = Mapping[tuple[str, str], Sequence[Offer]]
-
-
 def offers_of(settings: Sequence[SettingRuns], price: str) -> dict[tuple[str, str], list[Offer]]:
-    """The settings with a price and a reference, of targets that several methods have, or else of all targets."""
+    """Offers by variant and target, of targets that several methods have, or else of all targets."""
     found: dict[tuple[str, str], list[Offer]] = {}
     # An oracle looks at all data for its variance, which no cheap method does.
     priced = [one for one in one_backend(settings) if one.has(price) and one.has("mean_error")]
@@ -137,14 +134,12 @@ def frontier(offers: Sequence[Offer]) -> list[Offer]:
 
 def draw_bias_against_evaluations(results: StudyResults) -> Drawing:
     """Error of the band against likelihood and gradient evaluations for an effective draw."""
-    offers = offers_of(of_usual_size(results.ran()), "evaluations_per_draw")
-    return _draw_bias(offers, "evaluations of single points", _cheapest(offers, "evaluations"))
+    return _draw_bias(of_usual_size(results.ran()), "evaluations_per_draw", "evaluations of single points")
 
 
 def draw_bias_against_seconds(results: StudyResults) -> Drawing:
     """Error of the band against seconds of sampling for an effective draw."""
-    offers = offers_of(of_usual_size(results.ran()), "seconds_per_draw")
-    return _draw_bias(offers, "seconds of sampling", _cheapest(offers, "seconds"))
+    return _draw_bias(of_usual_size(results.ran()), "seconds_per_draw", "seconds of sampling")
 
 
 def draw_bias_cost(results: StudyResults) -> Drawing:
@@ -154,90 +149,50 @@ def draw_bias_cost(results: StudyResults) -> Drawing:
     for one in ran:
         sizes.setdefault(one["task"], set()).add(one["num_points"])
     ends = [one for one in ran if one["num_points"] in (min(sizes[one["task"]]), max(sizes[one["task"]]))]
-    offers = offers_of(ends, "seconds_per_draw")
-    right = [[one for one in part if one.is_right] for part in offers.values()]
-    fastest = Counter(min(part, key=lambda one: one.price).setting["method"] for part in right if part)
-    title = ""
-    if fastest:
-        ((method, won),) = fastest.most_common(1)
-        title = (
-            f"{method_name(method)} has the fastest right draws on {won} of {fastest.total()} posteriors of all data"
-        )
-    return _draw_bias(offers, "seconds of sampling", title)
+    return _draw_bias(ends, "seconds_per_draw", "seconds of sampling")
 
 
 def draw_frontier(results: StudyResults) -> Drawing:
     """The same for the study of all methods, whatever the size of a task."""
-    offers = offers_of(results.ran(), "evaluations_per_draw")
-    cheapest = []
-    for part in offers.values():
-        # Draws that cost nothing are of no chain.
-        chains = [one for one in part if one.price]
-        right = [one for one in chains if one.is_right]
-        # Where mini-batches alone are right there is nothing to be cheaper than.
-        if any(not _is_minibatch(one) for one in right) and any(map(_is_minibatch, chains)):
-            cheapest.append(min(right, key=lambda one: one.price))
-    title = (
-        f"The cheapest right chain reads mini-batches on {sum(map(_is_minibatch, cheapest))} of {len(cheapest)} targets"
-    )
-    return _draw_bias(offers, "evaluations of single points", title if cheapest else "")
+    return _draw_bias(results.ran(), "evaluations_per_draw", "evaluations of single points")
 
 
-def _is_minibatch(offer: Offer) -> bool:
-    return facts_of(offer.setting["method"]).is_minibatch
-
-
-def _cheapest(offers: Contests, unit: str) -> str:
-    """The method that is the cheapest within the bound on most targets with w < N, among several methods."""
-    cheapest: Counter[str] = Counter()
-    entered: Counter[str] = Counter()
-    for part in offers.values():
-        right = [one for one in part if one.is_right and one.target != "w = N"]
-        if len({one.setting["method"] for one in right}) > 1:
-            cheapest[min(right, key=lambda one: one.price).setting["method"]] += 1
-            entered.update({one.setting["method"] for one in part})
-    if not cheapest:
-        return ""
-    ((method, won),) = cheapest.most_common(1)
-    of_all = "all" if won == entered[method] else f"{won} of the"
-    where = f"{of_all} {entered[method]} targets that it ran on" if entered[method] > 1 else "one target"
-    return f"At w < N, {method_name(method)} needs the fewest {unit} for a right answer, on {where}"
-
-
-def _draw_bias(offers: Contests, unit: str, title: str) -> Drawing:
+def _draw_bias(settings: Sequence[SettingRuns], price: str, unit: str) -> Drawing:
     """A panel for each target, all on the same axes; only methods of the frontier have their colours."""
+    offers = offers_of(settings, price)
     shown = [offer for part in offers.values() for offer in part]
     if not shown:
         raise NothingToShow("no run that ended well has both an effective sample size and a distance from a reference")
-    prices = [one.price for one in shown if one.price]
+    prices, errors = [one.price for one in shown if one.price], [MARGIN, *(one.high for one in shown)]
     # Draws that cost nothing, for which a logarithmic axis has no place, are on its left edge.
-    x = Axis(f"{unit} for an effective draw", "log", min(prices, default=1) / 2, max(prices, default=1) * 2)
-    errors = [MARGIN, *(one.high for one in shown)]
+    edge = min(prices, default=1) / 2
+    x = Axis(f"{unit} for an effective draw", "log", edge, max(prices, default=1) * 2)
     y = Axis("error at most (RMS or own sd)", "log", min(errors) / 2, 1.5 * max(errors))
     panels = []
+    won: Counter[str] = Counter()
     for (variant, target), part in offers.items():
-        panel = Panel(f"{task_name(variant)}, {target}", x, y)
+        panel = Panel(f"{task_name(variant)}, {target}", x, y, shapes=[Guide("y", MARGIN)])
         best = frontier(part)
-        panel.add(Guide("y", MARGIN))
-        panel.add(Line([max(one.price, x.low or 0) for one in best], [one.high for one in best], SOFT, is_stepped=True))
+        corners = [(max(one.price, edge), one.high) for one in best]
+        # Down from each mark to the height of the next one.
+        steps = [corner for (_, high), (price, low) in pairwise(corners) for corner in ((price, high), (price, low))]
+        panel.add(Line([x for x, _ in corners[:1] + steps], [y for _, y in corners[:1] + steps], SOFT))
         if best and best[-1].is_right:
-            ring = Look(SOFT)
-            panel.add(Point(max(best[-1].price, x.low or 0), best[-1].high, ring, is_hollow=True, size=RING))
-        for one in sorted(part, key=lambda one: one in best):
-            panel.add(_offered(one, x.low or 0, one in best, unit))
-        for one in best:
-            panel.add(Words(method_name(one.setting["method"]), max(one.price, x.low or 0), one.high))
+            won[method_name(best[-1].setting["method"])] += 1
+            panel.add(Point(*corners[-1], Look(SOFT), is_hollow=True, size=RING))
+        panel.add(*(_offered(one, edge, one in best, unit) for one in sorted(part, key=lambda one: one in best)))
+        panel.add(*(Words(method_name(one.setting["method"]), *at) for one, at in zip(best, corners, strict=True)))
         panels.append(panel)
     used = [one.setting for one in shown]
-    keys = [Key("on the frontier: no cheaper one is nearer", Look(INK), ""), Key("others", Look(SOFT))]
+    method, times = won.most_common(1)[0] if won else ("", 0)
     return Drawing(
         panels,
-        "A mark is the upper end of the error's 95 % interval (mean or width, the larger); a line leads to its lower "
-        f"end, an arrow says it may be 0. Ringed: the cheapest surely below {MARGIN} sd (dotted).",
+        "A mark is the upper end of the error's 95 % interval (mean or width, the larger); its line leads to the lower "
+        f"end, 0 at the bottom. Ringed: the cheapest surely below {MARGIN} sd (dotted). Grey: off the frontier.",
         runs_of(used),
-        title,
-        (_counted(shown), *(_by_price(*key, part) for key, part in offers.items()), *unconverged_lines(used)),
-        [*keys, *hollow_keys(used)],
+        f"{method} is the cheapest right method on {times} of the {won.total()} targets that have one" if won else "",
+        (_counted(shown), *unconverged_lines(used)),
+        hollow_keys(used),
     )
 
 
@@ -255,8 +210,7 @@ def _offered(offer: Offer, edge: float, is_best: bool, unit: str) -> Point:
         offer.high,
         look if is_best else Look(SOFT, look.corners),
         not setting.is_converged,
-        y_ends=(offer.low, offer.high) if offer.is_resolved else None,
-        has_arrow=not offer.is_resolved,
+        y_ends=(offer.low, offer.high),
         size=8 if is_best else 5,
         mark=Mark(text, setting.runs[0]),
     )
@@ -270,15 +224,6 @@ def _counted(offers: Sequence[Offer]) -> str:
         f"more than chance); of the others, the error of {large} is more than chance, and {len(others) - large} would "
         "need longer chains or more seeds."
     )
-
-
-def _by_price(variant: str, target: str, offers: Sequence[Offer]) -> str:
-    """Each method once, by its cheapest setting within the bound."""
-    prices: dict[str, float] = {}
-    for one in sorted((one for one in offers if one.is_right), key=lambda one: one.price):
-        prices.setdefault(one.setting["method"], one.price)
-    texts = "; ".join(f"{method_name(method)} {format_number(price)}" for method, price in prices.items())
-    return f"{task_name(variant)}, {target}, within {MARGIN} sd by price: {texts or 'none'}."
 
 
 # The best chain on mini-batches, and the best on all data
@@ -312,12 +257,7 @@ def draw_best(results: StudyResults) -> Drawing:
         + (f" Not shown: {', '.join(lost)}, where no mini-batch chain qualifies." if lost else ""),
         runs_of(one for pair in pairs for one in pair),
         f"Per evaluation, mini-batches give {times} times the effective draws of full data" if min(means) > 1 else "",
-        tuple(
-            f"{target}: {format_name(ours, 'preconditioner')} {format_value(ours, CRITERION)}, "
-            f"{format_name(theirs, 'preconditioner')} {format_value(theirs, CRITERION)}, "
-            f"ratio {format_estimate(ratio)}."
-            for target, (ours, theirs), ratio in zip(targets, pairs, ratios, strict=True)
-        ),
+        tuple(f"{target}: ratio {format_estimate(ratio)}." for target, ratio in zip(targets, ratios, strict=True)),
     )
 
 
@@ -340,7 +280,7 @@ def draw_cost_of_a_draw(results: StudyResults) -> Drawing:
     ):
         panel = Panel("", Axis(LABELS["num_points"], "log"), Axis(f"{unit} for an effective draw", "log"), 230)
         for family in families:
-            draw_series(panel, family, _num_points, column, *_look(family[0]))
+            draw_series(panel, family, _num_points, column, *_look(family[0]), method_name(family[0]["method"]))
         panels.append(panel)
     for family in families:
         look, dash = _look(family[0])
@@ -413,9 +353,10 @@ def draw_step_cost(results: StudyResults) -> Drawing:
     for (method, backend), family in shown.items():
         look, dash = look_of(method), DASHES[backends.index(backend) % len(DASHES)]
         panel.add(Line([_num_points(one) for one in family], [_time(one) for one in family], look.colour, dash))
+        name = f"{format_name(family[0], 'step_size', 'preconditioner')}, {backend}"
         for one in family:
-            panel.add(*point(_num_points(one), one.estimate("step_microseconds"), look))
-        keys.append(Key(f"{format_name(family[0], 'step_size', 'preconditioner')}, {backend}", look, dash))
+            panel.add(*point(_num_points(one), one.estimate("step_microseconds"), look, name=name))
+        keys.append(Key(name, look, dash))
         growths.setdefault(method, _time(family[-1]) / _time(family[0]))
     used = [setting for family in grown for setting in family]
     smallest, largest = (end(map(_num_points, used)) for end in (min, max))
@@ -432,12 +373,6 @@ def draw_step_cost(results: StudyResults) -> Drawing:
         "with 95 % intervals. Dotted, a time that grows as N. These chains are short and need not have converged.",
         runs_of(used),
         f"On {largest / smallest:,.0f} times the data a step takes, in elapsed time, {listed(takes)}",
-        tuple(
-            f"{format_name(family[0], 'step_size', 'preconditioner')} on {family[0]['backend']}: "
-            f"{format_number(_time(family[0]))} to {format_number(_time(family[-1]))} µs "
-            f"(× {format_number(_time(family[-1]) / _time(family[0]))})"
-            for family in grown
-        ),
     )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from metrics.seeds import Estimate
-from records.display import format_estimate
 from reports.drawing import INK, SOFT, Axis, Bar, Drawing, Guide, Key, Look, Panel
 from reports.figures.series import point
 from reports.types import NOT_ASKED, REPRODUCED, ClaimResult, FigureResult, FigureSpec, NothingToShow
@@ -79,8 +78,7 @@ def draw_evidence(result: ClaimResult) -> Drawing:
         f"against: dotted, and shaded in between. Of more than {MAX_ROWS}, those nearest to a margin.",
         result.verdict.runs,
         _short(result) + outcome,
-        tuple(f"{one.quantity}, {one.name}: {format_estimate(one.value)}".replace(", :", ":") for one in numbers),
-        [*keys, Key("margin of the rule", Look(SOFT), "2 3", has_mark=False)],
+        keys=[*keys, Key("margin of the rule", Look(SOFT), "2 3", has_mark=False)],
     )
 
 

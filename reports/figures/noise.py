@@ -21,7 +21,6 @@ from reports.figures.series import (
     point,
     runs_of,
     sweep_panel,
-    sweep_text,
     trend,
     unconverged_lines,
 )
@@ -41,20 +40,16 @@ def draw_acceptance(results: StudyResults) -> Drawing:
         raise NothingToShow("no method has runs that differ in n, M or η alone; give a study two values of one of them")
     shown = {axis: few(_telling(axis, families)) for axis, families in found.items()}
     rate = Axis(LABELS["acceptance_rate"], low=0, high=1)
-    used = [setting for families in found.values() for family in families for setting in family]
+    used = [setting for families in shown.values() for family in families for setting in family]
     ways = {axis: trend(filter(_is_penalised, families), "acceptance_rate") for axis, families in shown.items()}
     parts = [f"{way} with {SYMBOLS[axis]}" for axis, way in ways.items() if way]
     return Drawing(
         [sweep_panel(families, axis, "acceptance_rate", y=rate) for axis, families in shown.items()],
-        "Each line changes one setting and keeps the others; means over seeds with 95 % intervals. Other lines are "
-        "among the numbers.",
+        "Each line changes one setting and keeps the others; means over seeds with 95 % intervals.",
         runs_of(used),
         f"With the penalty, acceptance {listed(parts)}" if parts else "",
-        (
-            *(sweep_text(family, axis, "acceptance_rate") for axis, families in found.items() for family in families),
-            *unconverged_lines(used),
-        ),
-        hollow_keys(one for families in shown.values() for family in families for one in family),
+        unconverged_lines(used),
+        hollow_keys(used),
     )
 
 
@@ -104,15 +99,7 @@ def draw_penalty(results: StudyResults) -> Drawing:
         "exact rule's; the curve is 2Φ(−σ/2), the theory for Gaussian noise between equal losses.",
         runs_of([*used, *audited]),
         title if worst["naive"] > worst["pbnn"] > 0 else "",
-        (
-            *(sweep_text(family, axis, "sd_ratio") for axis, families in found.items() for family in families),
-            *(
-                f"{task_name(one)}, {format_name(one)}: {format_number(one.mean('acceptance_kept'), 2)} of the exact "
-                f"rule's acceptance, in theory {format_number(one.mean('acceptance_in_theory'), 2)}"
-                for one in audited
-            ),
-            *unconverged_lines([*used, *audited]),
-        ),
+        unconverged_lines([*used, *audited]),
         hollow_keys([*used, *audited]),
     )
 
@@ -127,7 +114,8 @@ def _price_of_the_penalty(audited: Sequence[SettingRuns]) -> Panel:
     panel = Panel(x=Axis("σ² of the loss difference", "log"), y=Axis("acceptance kept", low=0, high=1.1), keys=keys)
     panel.add(Line(variance, 2 * ndtr(-np.sqrt(variance) / 2), SOFT))
     for one, place in zip(audited, places, strict=True):
-        panel.add(*point(place, one.estimate("acceptance_kept"), looks[one["task"]], one.is_converged))
+        name = f"{task_name(one)}, {format_name(one)}"
+        panel.add(*point(place, one.estimate("acceptance_kept"), looks[one["task"]], one.is_converged, name=name))
     return panel
 
 
@@ -184,8 +172,7 @@ def draw_regime_map(results: StudyResults) -> Drawing:
         f"{BIAS_BUDGET:g}; {above} of {len(used)} settings exceed it. Dashed: σ = 2.38, best where σ² is known.",
         runs_of(used),
         f"A bias budget of |r| = {BIAS_BUDGET:g} allows σ² up to {' and '.join(limits)}",
-        (*(_limit(count, [rule for rule in RULES if by_rule[rule]]) for count in batches), *map(_measured, used)),
-        [Key(f"M = {count}", look, "") for count, look in looks.items()],
+        keys=[Key(f"M = {count}", look, "") for count, look in looks.items()],
     )
 
 
@@ -194,26 +181,13 @@ def largest_within_budget(rule: str, num_batches: int) -> float:
     return largest_estimated(ACCEPTANCES[rule], num_batches - 1)
 
 
-def _limit(num_batches: int, rules: Sequence[str]) -> str:
-    limits = [f"{format_number(largest_within_budget(rule, num_batches), 2)} ({RULES[rule]})" for rule in rules]
-    return f"M = {num_batches}: in theory r is within {BIAS_BUDGET:g} up to σ² = {' or '.join(limits)}."
-
-
 def _regime(setting: SettingRuns, look: Look) -> Point:
     """With two standard errors of the redrawn moves, which a single seed has too."""
     mean, place = setting.mean("audit_balance_residual"), setting.mean("mean_variance")
     errors = [row["audit_balance_residual_mc"] for row in setting.evidence if row["audit_balance_residual_mc"]]
     half = 2 * math.hypot(*errors) / len(errors) if errors else 0.0
-    return Point(place, mean, look, y_ends=(mean - half, mean + half))
-
-
-def _measured(setting: SettingRuns) -> str:
-    share = setting["batch_size"] * setting["num_batches"] / setting["num_points"]
-    # From a tenth of the data on, an estimate that ignores their number is noticeably too large.
-    much = f"; n M is {share:.0%} of N, which the estimate ignores" if share >= 0.1 else ""
-    return (
-        f"{task_name(setting)}, {format_name(setting)}: r = {format_value(setting, 'audit_balance_residual')} at "
-        f"σ² = {format_number(setting.mean('mean_variance'), 2)}{much if setting['variance'] == 'batches' else ''}."
+    return Point(
+        place, mean, look, y_ends=(mean - half, mean + half), name=f"{task_name(setting)}, {format_name(setting)}"
     )
 
 
@@ -340,11 +314,6 @@ def draw_noise(results: StudyResults) -> Drawing:
         (
             f"{steps} audited steps per run; a Kolmogorov-Smirnov test rejects normality at 5 % in {rejected} of "
             f"{len(rows)} runs.",
-            *(
-                f"{title}, {sweep_text(one, 'num_batches', column)}"
-                for column, (title, _) in columns.items()
-                for one in every
-            ),
             "The estimate treats the data as endless, so with many mini-batches it is N/(N - n M) times too large.",
             *unconverged_lines(used),
         ),

@@ -1,6 +1,6 @@
 """The paper's figures 1 to 4, on our runs: bands of f, and reliability. Its "BNN" is the posterior of all data."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from records.methods import facts_of
 from records.reference import Reference
 from records.setting_runs import POSTERIOR, SettingRuns, full_data, nearest
 from records.study import StudyResults
-from reports.drawing import INK, SOFT, Axis, Band, Dots, Drawing, Guide, Key, Line, Look, Panel, Words, thinned
+from reports.drawing import INK, SOFT, Axis, Band, Dots, Drawing, Guide, Key, Line, Look, Panel, thinned, values_of
 from reports.figures.series import SAME_WIDTH, listed, runs_of
 from reports.reliability import add_curve, reliability_panel
 from reports.types import NothingToShow
@@ -24,6 +24,7 @@ CURVE_POINTS, DATA_POINTS = 120, 400
 #: Exact standard deviations that the strips of figures 2 and 4 show; a chain that has gone astray leaves them.
 STRIP = 5
 BAND_NOTE = "Observation noise is not in a band."
+DATA, EXACT = Key("data", Look(SOFT)), Key("exact", Look(INK), "5 3", has_mark=False)
 
 
 # Bands over the inputs
@@ -69,23 +70,26 @@ def _data(problem: Problem) -> Dots:
     return Dots(problem.inputs[places, 0], problem.targets[places], SOFT, size=size, opacity=opacity)
 
 
-def _unconverged(settings: Sequence[SettingRuns]) -> tuple[str, ...]:
-    """Which of the settings have runs that have not converged."""
+def _notes(settings: Sequence[SettingRuns]) -> tuple[str, ...]:
+    """The width of each band over its seeds, and its runs that have not converged."""
     return tuple(
-        f"{format_name(one)}: {len(one.ok) - len(one.converged)} of {len(one.ok)} runs have not converged."
+        f"{format_name(one)}: sd {format_value(one, 'sd_ratio')} times the exact one, mean off by "
+        f"{format_value(one, 'mean_error')} of it; {len(one.converged)} of {len(one.ok)} runs have converged."
         for one in settings
-        if not one.is_converged
     )
 
 
-def _width_line(name: str, setting: SettingRuns) -> str:
-    seeds = f"{len(setting.evidence)} seed{'s' * (len(setting.evidence) > 1)}"
-    offset = f", mean off by {format_value(setting, 'mean_error')} of it" if setting.has("mean_error") else ""
-    return f"{name}: sd {format_value(setting, 'sd_ratio')} times the exact one{offset} ({seeds})"
-
-
-EXACT_KEY = Key("exact", Look(INK), "5 3", has_mark=False)
-DATA_KEY = Key("data", Look(SOFT))
+def _add_bands(panel: Panel, setting: SettingRuns, bands: Bands, sds: Sequence[int], less_exact: bool = False) -> None:
+    """Mean and bands of so many sd, and dashed the widest of the exact ones; without the exact mean, if asked."""
+    centre = bands.exact_mean if less_exact and bands.exact_mean is not None else np.zeros(len(bands.inputs))
+    colour = facts_of(setting["method"]).colour
+    for number in sds:
+        low, high = bands.mean - number * bands.sd - centre, bands.mean + number * bands.sd - centre
+        panel.add(Band(bands.inputs, low, high, colour, 0.4 if len(sds) == 1 else 0.22))
+    panel.add(Line(bands.inputs, bands.mean - centre, colour, width=1.2))
+    if bands.exact_mean is not None and bands.exact_sd is not None:
+        for number in (-max(sds), max(sds)):
+            panel.add(Line(bands.inputs, bands.exact_mean + number * bands.exact_sd - centre, dash="5 3", width=1.1))
 
 
 # Figure 1
@@ -106,194 +110,130 @@ def draw_linear(results: StudyResults) -> Drawing:
     if not used:
         raise NothingToShow("no run of naive or pbnn with weight = data on the task 'linear' ended well")
     seed = common_seed(used)
+    bands = {one: bands_of(results, one, seed) for one in used if seed in one.seeds}
     panels = []
-    for title in columns or ["no penalty was run"]:
-        penalty = columns.get(title)
+    for name in columns or ["no penalty was run"]:
         # Bands of different data would not belong in one picture.
-        shown = [(one, bands_of(results, one, seed)) for one in (naive, penalty) if one and seed in one.seeds]
-        settings_text = f": {format_settings(penalty, 'weight', 'variance', 'preconditioner')}" if penalty else ""
-        panels += [_linear(shown, title + settings_text), _residuals(shown, f"{title}, without the exact mean")]
+        shown = [one for one in (naive, columns.get(name)) if one in bands]
+        title = f"{name}: {format_settings(shown[-1], 'weight', 'variance', 'preconditioner')}"
+        widths = [f"{method_name(one['method'])} sd {format_number(one.mean('sd_ratio'))} × exact" for one in shown]
+        data, residuals = Panel(title, Axis("x"), Axis("f(x), and the data")), Panel(" · ".join(widths), Axis("x"))
+        for one in shown:
+            _add_bands(data, one, bands[one], [1])
+            _add_bands(residuals, one, bands[one], [1], less_exact=True)
+        data.add(_data(bands[shown[0]].problem))
+        panels += [data, residuals]
     # Pictures of the same thing have the same scale.
-    low, high = (end(panel.y.ends(_ys(panel))[place] for panel in panels[1::2]) for place, end in ((0, min), (1, max)))
+    heights = [value for panel in panels[1::2] for shape in panel.shapes for value in values_of(shape, "y")]
     for panel in panels[1::2]:
-        panel.y = Axis(panel.y.label, low=low, high=high + 0.2 * (high - low))
-    title = ""
-    if naive is not None and naive.mean("sd_ratio") > 1 + SAME_WIDTH and len(used) > 1:
-        left = [f"{format_number(one.mean('sd_ratio'))} ({title})" for title, one in columns.items() if one]
-        title = (
-            f"Figure 1: without the penalty the band is {format_number(naive.mean('sd_ratio'), 2)} times as wide as it "
-            f"should be, with it {listed(left)}"
-        )
-    methods = dict.fromkeys(one["method"] for one in used)
-    bands = [Key(f"{method_name(one)}, mean ± sd", Look(facts_of(one).colour), "", False, band=0.4) for one in methods]
+        panel.y = Axis("f(x) − exact mean", low=min(heights), high=max(heights))
+    message = ""
+    if naive and columns and naive.mean("sd_ratio") > 1 + SAME_WIDTH:
+        left = listed(f"{format_number(one.mean('sd_ratio'))} ({name})" for name, one in columns.items())
+        times = format_number(naive.mean("sd_ratio"), 2)
+        message = f"Figure 1: without the penalty the band is {times} times as wide as it should be, with it {left}"
     return Drawing(
         panels,
         f"Mean ± 1 sd of f on the data of seed {seed}, and the same without the exact mean. "
         f"Every chain targets the posterior of all data (w = N). {BAND_NOTE}",
         runs_of(used),
-        title,
-        (*(_width_line(format_name(one, "weight", "preconditioner"), one) for one in used), *_unconverged(used)),
-        [DATA_KEY, *bands, EXACT_KEY],
+        message,
+        _notes(used),
+        [
+            DATA,
+            *(
+                Key(f"{method_name(method)}, mean ± sd", Look(facts_of(method).colour), "", False, band=0.4)
+                for method in dict.fromkeys(one["method"] for one in used)
+            ),
+            EXACT,
+        ],
     )
-
-
-def _ys(panel: Panel) -> list[float]:
-    return [float(value) for shape in panel.shapes for value in shape.extent()[1]]
-
-
-def _linear(shown: Sequence[tuple[SettingRuns, Bands]], title: str) -> Panel:
-    panel = Panel(title, Axis("x"), Axis("f(x), and the data"))
-    for setting, bands in shown:
-        _add_band(panel, setting, bands, 0.0)
-    panel.add(_data(shown[0][1].problem))
-    return panel
-
-
-def _residuals(shown: Sequence[tuple[SettingRuns, Bands]], title: str) -> Panel:
-    panel = Panel(title, Axis("x"), Axis("f(x) − exact mean"))
-    for setting, bands in shown:
-        if bands.exact_mean is not None:
-            _add_band(panel, setting, bands, bands.exact_mean)
-        text = f"{method_name(setting['method'])}: sd {format_number(setting.mean('sd_ratio'))} × exact"
-        panel.add(Words(text, colour=facts_of(setting["method"]).colour))
-    return panel
-
-
-def _add_band(panel: Panel, setting: SettingRuns, bands: Bands, centre: np.ndarray | float) -> None:
-    """Mean and sd without ``centre``, and the exact ones dashed."""
-    colour = facts_of(setting["method"]).colour
-    panel.add(Band(bands.inputs, bands.mean - bands.sd - centre, bands.mean + bands.sd - centre, colour, 0.4))
-    panel.add(Line(bands.inputs, bands.mean - centre, colour, width=1.2))
-    if bands.exact_mean is not None and bands.exact_sd is not None:
-        for sign in (-1, 1):
-            panel.add(Line(bands.inputs, bands.exact_mean + sign * bands.exact_sd - centre, dash="5 3", width=1.2))
 
 
 # Figures 2 and 4: four targets, each over a strip with the sd
 
-#: Finds a panel's runs among those of the task ``regression``.
-Finder = Callable[[list[SettingRuns]], SettingRuns | None]
-
-
-def _method(method: str, batch_size: int, **preferred: float) -> Finder:
-    return lambda settings: nearest(
-        (one for one in settings if one["method"] == method and one["batch_size"] == batch_size), **preferred
-    )
-
-
-def _naive(settings: list[SettingRuns]) -> SettingRuns | None:
-    """The paper's *usual delta* has N/n times the loss of a mini-batch: its target is the posterior of all data."""
-    return _method("naive", 10)([setting for setting in settings if setting["weight"] == "data"])
-
-
-def _sgld(position: int) -> Finder:
-    """The largest step (0) or the next (1) of SGLD, among runs without a preconditioner if there are any."""
-
-    def find(settings: list[SettingRuns]) -> SettingRuns | None:
-        found = [one for one in settings if one["method"] == "sgld" and one["batch_size"] == 5]
-        found = [one for one in found if one["preconditioner"] == "none"] or found
-        steps = sorted({float(one["step_size"]) for one in found}, reverse=True)
-        return nearest(one for one in found if one["step_size"] in steps[position : position + 1])
-
-    return find
-
-
-PANELS_2: dict[str, Finder] = {
-    "(a) BNN": full_data,
-    "(b) PBNN, n = 5": _method("pbnn", 5, num_batches=5),
-    "(c) no penalty, n = 10": _naive,
-    "(d) PBNN, n = 10": _method("pbnn", 10, num_batches=5),
-}
-PANELS_4: dict[str, Finder] = {
-    "(a) SGLD, n = 5, larger step": _sgld(0),
-    "(b) SGLD, n = 5, smaller step": _sgld(1),
-    "(c) tempered, n = 5": _method("tempered", 5),
-    "(d) PBNN, n = 5": _method("pbnn", 5, num_batches=5),
-}
-
 
 def draw_regression(results: StudyResults) -> Drawing:
     """Bands of the posterior, of PBNN at two batch sizes, and of a chain without penalty."""
-    return _draw_four(
-        results,
-        PANELS_2,
-        ("(c)", "(d)"),
-        "Figure 2: without the penalty the band is {} times as wide as its target's, with it {} times",
-    )
+    settings = results.ran(variant="regression")
+    # The paper's *usual delta* has N/n times the loss of a mini-batch: its target is the posterior of all data.
+    of_all_data = [one for one in settings if one["weight"] == "data"]
+    wanted = {
+        "(a) BNN": full_data(settings),
+        "(b) PBNN, n = 5": _of(settings, "pbnn", 5, num_batches=5),
+        "(c) no penalty, n = 10": _of(of_all_data, "naive", 10),
+        "(d) PBNN, n = 10": _of(settings, "pbnn", 10, num_batches=5),
+    }
+    message = "Figure 2: without the penalty the band is {c} times as wide as its target's, with it {d} times"
+    return _draw_four(results, wanted, message)
 
 
 def draw_alternatives(results: StudyResults) -> Drawing:
-    """Bands of SGLD at two steps, of the tempered posterior and of PBNN."""
-    return _draw_four(
-        results,
-        PANELS_4,
-        ("(a)", "(b)", "(d)"),
-        "Figure 4: SGLD's band is {} or {} times as wide as its target's, depending on the step; PBNN's is {} times",
-    )
-
-
-def _draw_four(results: StudyResults, wanted: dict[str, Finder], named: Sequence[str], message: str) -> Drawing:
+    """Bands of SGLD at its two largest steps, of the tempered posterior and of PBNN."""
     settings = results.ran(variant="regression")
-    found = {title: find(settings) for title, find in wanted.items()}
-    used = {title: setting for title, setting in found.items() if setting is not None}
+    sgld = [one for one in settings if one["method"] == "sgld" and one["batch_size"] == 5]
+    sgld = [one for one in sgld if one["preconditioner"] == "none"] or sgld
+    larger, smaller, *_ = [*sorted({float(one["step_size"]) for one in sgld}, reverse=True), None, None]
+    wanted = {
+        "(a) SGLD, n = 5, larger step": nearest(one for one in sgld if one["step_size"] == larger),
+        "(b) SGLD, n = 5, smaller step": nearest(one for one in sgld if one["step_size"] == smaller),
+        "(c) tempered, n = 5": _of(settings, "tempered", 5),
+        "(d) PBNN, n = 5": _of(settings, "pbnn", 5, num_batches=5),
+    }
+    message = (
+        "Figure 4: SGLD's band is {a} or {b} times as wide as its target's, depending on the step; PBNN's is {d} times"
+    )
+    return _draw_four(results, wanted, message)
+
+
+def _of(settings: Sequence[SettingRuns], method: str, batch_size: int, **preferred: float) -> SettingRuns | None:
+    found = (one for one in settings if one["method"] == method and one["batch_size"] == batch_size)
+    return nearest(found, **preferred)
+
+
+def _draw_four(results: StudyResults, wanted: Mapping[str, SettingRuns | None], message: str) -> Drawing:
+    used = {title: one for title, one in wanted.items() if one}
     if not used:
         raise NothingToShow(f"no run on the task 'regression' ended well that shows {', '.join(wanted)}")
-    seed = common_seed(list(used.values()))
-    seeds = {title: seed if seed in one.seeds else common_seed([one]) for title, one in used.items()}
+    common = common_seed(list(used.values()))
+    seeds = {title: common if common in one.seeds else common_seed([one]) for title, one in used.items()}
     drawn = {title: bands_of(results, one, seeds[title]) for title, one in used.items()}
     # One scale for all panels, set by the data: a chain that has gone astray must not flatten the others.
     targets = next(iter(drawn.values())).problem.targets
     low, high = float(targets.min()), float(targets.max())
     y = Axis("f(x)", low=low - 0.2 * (high - low), high=high + 0.3 * (high - low))
     panels = []
-    for title in wanted:
-        if title not in used:
+    for title, setting in wanted.items():
+        if setting is None:
             panels.append(Panel(f"{title}: no such run ended well in this study", Axis("x", low=0, high=1), y))
             continue
-        panels += [_bands(title, used[title], drawn[title], y), _strip(title, used[title], drawn[title])]
-    greys = [Key(f"± {number} sd", Look(SOFT), None, False, band=0.22 * (4 - number)) for number in (1, 2, 3)]
-    widths = {title[:3]: format_number(one.mean("sd_ratio"), 2) for title, one in used.items() if one.has("sd_ratio")}
+        panels.append(Panel(f"{title[:3]} {format_name(setting)}", Axis("x"), y, shapes=[_data(drawn[title].problem)]))
+        _add_bands(panels[-1], setting, drawn[title], [3, 2, 1])
+        panels.append(_strip(title, setting, drawn[title]))
+    widths = {title[1]: format_number(one.mean("sd_ratio"), 2) for title, one in used.items() if one.has("sd_ratio")}
     return Drawing(
         panels,
         f"Mean and ± 1, 2, 3 sd of f, seed {', '.join(map(str, sorted(set(seeds.values()))))}; dashed, the exact ± 3 "
         f"sd of the panel's own target. Strips: ± 1 sd in units of the exact one. {BAND_NOTE}",
         runs_of(used.values()),
-        message.format(*(widths[name] for name in named)) if set(named) <= widths.keys() else "",
-        (
-            *(_width_line(f"{title[:3]} {format_name(one)}", one) for title, one in used.items()),
-            *_unconverged(list(used.values())),
-        ),
-        [DATA_KEY, *greys, EXACT_KEY],
+        message.format(**widths) if len(widths) == len(wanted) else "",
+        _notes(list(used.values())),
+        [DATA, *(Key(f"± {sd} sd", Look(SOFT), None, False, band=0.22 * (4 - sd)) for sd in (1, 2, 3)), EXACT],
     )
-
-
-def _bands(title: str, setting: SettingRuns, bands: Bands, y: Axis) -> Panel:
-    panel = Panel(f"{title[:3]} {format_name(setting)}", Axis("x"), y)
-    colour = facts_of(setting["method"]).colour
-    panel.add(_data(bands.problem))
-    for number in (3, 2, 1):
-        panel.add(Band(bands.inputs, bands.mean - number * bands.sd, bands.mean + number * bands.sd, colour, 0.22))
-    panel.add(Line(bands.inputs, bands.mean, colour, width=1.2))
-    if bands.exact_mean is not None and bands.exact_sd is not None:
-        for number in (-3, 3):
-            panel.add(Line(bands.inputs, bands.exact_mean + number * bands.exact_sd, dash="5 3", width=1.0))
-    return panel
 
 
 def _strip(title: str, setting: SettingRuns, bands: Bands) -> Panel:
     """The band in units of the exact one: where it is right it fills the space between the dashed lines."""
     missing = len(setting.ok) - len(setting.converged)
     state = f", {missing} of {len(setting.ok)} seeds not converged" if missing else ""
-    label = "(f − exact mean) / exact sd"
     text = f"{title[:3]} sd {format_number(setting.mean('sd_ratio'))} × exact{state}"
-    panel = Panel(text, Axis("x"), Axis(label, low=-STRIP, high=STRIP, ticks=(-4, -2, 0, 2, 4)), 110)
-    if bands.exact_mean is None or bands.exact_sd is None:
-        panel.add(Words("no exact answer"))
-        return panel
-    colour = facts_of(setting["method"]).colour
-    middle, half = (bands.mean - bands.exact_mean) / bands.exact_sd, bands.sd / bands.exact_sd
-    panel.add(Band(bands.inputs, middle - half, middle + half, colour, 0.35), Line(bands.inputs, middle, colour))
+    y = Axis("(f − exact mean) / exact sd", low=-STRIP, high=STRIP, ticks=(-4, -2, 0, 2, 4))
+    panel = Panel(text, Axis("x"), y, 110)
     panel.add(*(Guide("y", number, "5 3", INK) for number in (-1, 1)))
+    if bands.exact_mean is not None and bands.exact_sd is not None:
+        colour = facts_of(setting["method"]).colour
+        middle, half = (bands.mean - bands.exact_mean) / bands.exact_sd, bands.sd / bands.exact_sd
+        panel.add(Band(bands.inputs, middle - half, middle + half, colour, 0.35), Line(bands.inputs, middle, colour))
     return panel
 
 
@@ -325,7 +265,12 @@ def draw_reliability_diagrams(results: StudyResults) -> Drawing:
         + (" digits instead of mnist, where no run ended well." if is_substituted and "digits" in pairs else ""),
         runs_of(used),
         f"Figure 3: from full data to PBNN the confidence gap goes from {listed(parts)}" if parts else "",
-        (*(f"{task}: {_calibration(one)}" for task, pair in pairs.items() for one in pair), *_unconverged(used)),
+        tuple(
+            f"{task}, {format_name(one)}: ECE {format_value(one, 'ece')}, gap {format_value(one, 'confidence_gap')}, "
+            f"accuracy {format_value(one, 'accuracy')}; {len(one.converged)} of {len(one.ok)} runs have converged."
+            for task, pair in pairs.items()
+            for one in pair
+        ),
     )
 
 
@@ -340,14 +285,6 @@ def _signed(gap: float) -> str:
     text = f"{gap:+.3f}".replace("-", "−")
     # A number that rounds to 0 has no sign.
     return "0.000" if text.endswith("0.000") else text
-
-
-def _calibration(setting: SettingRuns) -> str:
-    accuracy = f", accuracy {format_value(setting, 'accuracy')}" if setting.has("accuracy") else ""
-    return (
-        f"{format_name(setting, 'preconditioner')} has an ECE of {format_value(setting, 'ece')} and a confidence gap "
-        f"of {format_value(setting, 'confidence_gap')}{accuracy}"
-    )
 
 
 def _reliability(results: StudyResults, task: str, pair: Sequence[SettingRuns]) -> Panel:

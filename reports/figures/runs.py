@@ -154,12 +154,12 @@ def draw_backends(results: StudyResults) -> Drawing:
     for row, found in enumerate(several):
         means = {name: one.mean("step_microseconds") for name, one in found.items()}
         times.add(Line([min(means.values()), max(means.values())], [row, row], SOFT))
-        times.add(*(Point(mean, row, LOOKS[name]) for name, mean in means.items()))
+        times.add(*(Point(mean, row, LOOKS[name], name=name) for name, mean in means.items()))
         first, *others = found.values()
         for other in others:
             difference = other.difference(first, "sd_ratio")
             is_converged = first.is_converged and other.is_converged
-            answers.add(*point(row, difference, LOOKS[other["backend"]], is_converged, "x"))
+            answers.add(*point(row, difference, LOOKS[other["backend"]], is_converged, "x", name=other["backend"]))
             differences += [difference] if difference.low is not None else []
     used = [setting for found in several for setting in found.values()]
     pairs = [(found["jax-cpu"], found["torch-cpu"]) for found in several if {"jax-cpu", "torch-cpu"} <= found.keys()]

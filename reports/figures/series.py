@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from metrics.seeds import Estimate
-from records.display import format_given, format_name, format_setting, format_value, task_name
+from records.display import format_given, format_name, task_name
 from records.setting_runs import CONVERGED, SettingRuns
 from reports.drawing import SOFT, Axis, Key, Line, Look, Panel, Point, look_of
 
@@ -78,12 +78,13 @@ def draw_series(
     column: str,
     look: Look,
     dash: str = "",
+    name: str = "",
 ) -> None:
-    """A column over a family of settings; the line goes through what has converged."""
+    """A column over a family of settings, called ``name``; the line goes through what has converged."""
     through = []
     for setting in family:
         for value, is_converged in setting.parts(column):
-            panel.add(*point(x(setting), value, look, is_converged))
+            panel.add(*point(x(setting), value, look, is_converged, name=name))
             if is_converged and value.mean is not None:
                 through.append((x(setting), value.mean))
     if len(through) > 1:
@@ -101,8 +102,9 @@ def sweep_panel(families: Sequence[list[SettingRuns]], axis: str, column: str, *
         look = look_of(family[0]["method"])
         dash = DASHES[looks.count(look) % len(DASHES)]
         looks.append(look)
-        draw_series(panel, family, lambda setting: float(setting[axis]), column, look, dash)
-        keys.append(Key(family_text(family[0], axis), look, dash))
+        name = f"{task_name(family[0])}: {format_name(family[0], axis, 'preconditioner')}"
+        draw_series(panel, family, lambda setting: float(setting[axis]), column, look, dash, name)
+        keys.append(Key(name, look, dash))
     panel.keys = keys
     return panel
 
@@ -124,14 +126,3 @@ def few(families: Sequence[list[SettingRuns]], most: int = MAX_LINES) -> list[li
         ranked.append((seen.count(kind), -length(place), place))
         seen.append(kind)
     return [families[place] for place in sorted(place for *_, place in sorted(ranked)[:most])]
-
-
-def family_text(setting: SettingRuns, axis: str) -> str:
-    """``regression: PBNN n=5``: what the settings of a family share."""
-    return f"{task_name(setting)}: {format_name(setting, axis, 'preconditioner')}"
-
-
-def sweep_text(family: Sequence[SettingRuns], axis: str, column: str) -> str:
-    """A column at every setting of a family."""
-    values = (f"{format_value(one, column)} at {format_setting(one, axis)}" for one in family)
-    return f"{family_text(family[0], axis)}: {', '.join(values)}"

@@ -12,7 +12,7 @@ from typing import Self
 from implementations.backends import BACKENDS
 from records.display import method_name
 from records.methods import in_order
-from reports.benchmarks import Benchmarks, Row, is_met, named, ratio_text
+from reports.benchmarks import Benchmarks, Row, is_met, named
 from reports.drawing import CROSS, INK, SOFT, TICK, Axis, Drawing, Guide, Key, Line, Look, Panel, Point, look_of
 from reports.figures.runs import LOOKS
 from reports.figures.series import DASHES, LABELS
@@ -47,7 +47,7 @@ def draw_steps(benchmarks: Benchmarks) -> Drawing:
         "already gathered and compiled. Medians, with quartiles as lines. Large: several chains.",
         title=f"Half of all steps take less than {typical:.2g} times their likelihoods and gradients "
         f"({shapes[-1]} shape)",
-        numbers=(*(_extremes(rows, shape) for shape in shapes), *_targets(rows)),
+        notes=_targets(rows),
         keys=[*(Key(name, LOOKS[name]) for name in BACKENDS if _of(rows, backend=name)), *_target_keys(rows)],
     )
 
@@ -74,8 +74,9 @@ def _steps_panel(shape: str, rows: Sequence[Row]) -> Panel:
 def _ratio(place: float, row: Row, size: float = 7.0) -> list[Point]:
     """A ratio with its quartiles, and its performance target."""
     ends = row["ratio_low"], row["ratio_high"]
-    target = [] if row.get("target") is None else [Point(row["target"], place, TARGET, size=9)]
-    return [*target, Point(row["ratio"], place, LOOKS[row["backend"]], x_ends=ends, size=size)]
+    target = [] if row.get("target") is None else [Point(row["target"], place, TARGET, size=9, name="target")]
+    name = f"{row['backend']}, {_chains(row['chains'])}" if "chains" in row else row["backend"]
+    return [*target, Point(row["ratio"], place, LOOKS[row["backend"]], x_ends=ends, size=size, name=name)]
 
 
 def _ratio_axis(label: str, rows: Sequence[Row]) -> Axis:
@@ -86,19 +87,6 @@ def _ratio_axis(label: str, rows: Sequence[Row]) -> Axis:
 
 def _target_keys(rows: Sequence[Row]) -> list[Key]:
     return [Key("target: at most", TARGET)] if any(row.get("target") is not None for row in rows) else []
-
-
-def _extremes(rows: Sequence[Row], shape: str) -> str:
-    """Between which ratios the steps of a shape are, for each backend."""
-    parts = []
-    for backend in dict.fromkeys(row["backend"] for row in _of(rows, shape=shape)):
-        ranked = sorted(_of(rows, shape=shape, backend=backend), key=lambda row: row["ratio"])
-        ends = [
-            f"{row['ratio']:.2f} ({method_name(row['method'])}, {_chains(row['chains'])})"
-            for row in (ranked[0], ranked[-1])
-        ]
-        parts.append(f"{backend} {' to '.join(ends)}")
-    return f"{shape}: {'; '.join(parts)}."
 
 
 def _chains(chains: int) -> str:
@@ -126,13 +114,7 @@ def draw_peers(benchmarks: Benchmarks) -> Drawing:
         "Left of 1, ours is faster. The same algorithm, model and data, timed after both had given the same moments; "
         "medians, with quartiles as lines.",
         title=f"Our steps take at most {slowest:.2g} of the time of other libraries'" if slowest < 1 else "",
-        numbers=(
-            *(
-                f"{method_name(row['method'])} on {row['backend']} over {named(row['baseline'])} {ratio_text(row)}"
-                for row in rows
-            ),
-            *_targets(rows),
-        ),
+        notes=_targets(rows),
         keys=[
             *(Key(name, LOOKS[name]) for name in dict.fromkeys(row["backend"] for row in rows)),
             *_target_keys(rows),
@@ -192,7 +174,8 @@ class Growth:
         quartiles = {row[self.axis]: (row["ratio_low"], row["ratio_high"]) for row in self.rows}
         for number, time in self.points:
             low, high = quartiles.get(number, (1.0, 1.0))
-            panel.add(Point(number, time, look, y_ends=(low * self.microseconds, high * self.microseconds)))
+            ends = (low * self.microseconds, high * self.microseconds)
+            panel.add(Point(number, time, look, y_ends=ends, name=self.name))
 
 
 def _growths(rows: Sequence[Row], axis: str) -> list[Growth]:
@@ -221,7 +204,7 @@ def draw_points(benchmarks: Benchmarks) -> Drawing:
         [panel, *([_memory(measured)] if measured else [])],
         f"Time of a step of one chain as the data grow. {IN_TURN.format('the fewest points')}",
         title=title,
-        numbers=(*_ratios(growths, lambda count: f"N = {count:,}"), *_memory_text(measured), *_targets(rows)),
+        notes=_targets(rows),
         keys=[*(growth.key for growth in growths), *data],
     )
 
@@ -236,19 +219,8 @@ def _memory(rows: Sequence[Row]) -> Panel:
     for method in in_order(row["method"] for row in rows):
         used = sorted((row["num_points"], row["other_mb"]) for row in _of(rows, method=method))
         panel.add(Line([count for count, _ in used], [size for _, size in used], look_of(method).colour))
-        panel.add(*(Point(count, size, look_of(method)) for count, size in used))
+        panel.add(*(Point(count, size, look_of(method), name=method_name(method)) for count, size in used))
     return panel
-
-
-def _memory_text(rows: Sequence[Row]) -> tuple[str, ...]:
-    if not rows:
-        return ()
-    largest = max(row["num_points"] for row in rows)
-    last = _of(rows, num_points=largest)
-    sizes = [f"{end(row['data_mb'] for row in last):,.3g}" for end in (min, max)]
-    listed = ", ".join(f"{method_name(row['method'])} {row['other_mb']:,.3g} MB" for row in last)
-    data = " to ".join(dict.fromkeys(sizes))
-    return (f"At N = {largest:,} the data are {data} MB, and the rest of a step uses: {listed}.",)
 
 
 def draw_chains(benchmarks: Benchmarks) -> Drawing:
@@ -281,18 +253,9 @@ def _growing(rows: Sequence[Row], axis: str, y: Axis, caption: str, name: Callab
         caption,
         title=f"With {name(last[axis])} a step of {growths[0].name} takes {last['ratio']:.2g} times that with "
         f"{name(growths[0].baseline)}",
-        numbers=(*_ratios(growths, name), *_targets(rows)),
+        notes=_targets(rows),
         keys=[growth.key for growth in growths],
     )
-
-
-def _ratios(growths: Sequence[Growth], name: Callable[[int], str]) -> list[str]:
-    """Every ratio, and what it is to."""
-    return [
-        f"Over that with {name(growth.baseline)}: {growth.name} "
-        + ", ".join(f"× {ratio_text(row)} with {name(row[growth.axis])}" for row in growth.rows)
-        for growth in growths
-    ]
 
 
 def draw_overview(benchmarks: Benchmarks) -> Drawing:

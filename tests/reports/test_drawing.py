@@ -205,6 +205,17 @@ def test_names_of_points_avoid_each_other():
     assert flaws(Drawing([panel], "")) == []
 
 
+def test_the_numbers_behind_a_figure_are_those_of_its_points():
+    rows = Panel("sd", Axis("width"), rows=["PBNN"], shapes=[Point(1.0, 0, Look(INK), x_ends=(0.9, 1.1), name="jax")])
+    curve = Panel(x=Axis("n, points"), y=Axis("gap"), shapes=[Point(5, 0.25, Look(INK), is_hollow=True, name="MALA")])
+    curve.add(Point(1, 1, Look(INK)), Line([0, 1], [0, 1]))
+    assert Drawing([rows, curve], "", notes=("first",)).numbers == [
+        "first",
+        "sd, PBNN, jax: 1.00 [0.90, 1.10]",
+        "gap, MALA: 0.250 at n = 5, not converged",
+    ]
+
+
 def test_a_mark_says_what_it_is_and_leads_to_its_run():
     marks = [Mark("PBNN & n < 5", "a"), Mark("another", "b")]
     drawing = Drawing([Panel(shapes=[Point(0, 0, Look("#0072b2"), mark=mark) for mark in marks])], "")
@@ -317,7 +328,7 @@ def test_steps_have_a_panel_a_shape_and_a_mark_for_every_method_backend_and_numb
 def test_a_performance_target_is_a_tick_and_the_numbers_say_whether_it_is_met():
     drawing = speed("speed_steps", EVERY_KIND)
     assert {1.4, 1.8} <= {one.x for one in drawing.panels[1].of(Point)}
-    assert [line.split("(")[-1] for line in drawing.numbers[-2:]] == ["met)", "missed)"]
+    assert [line.split("(")[-1] for line in drawing.notes] == ["met)", "missed)"]
     assert sorted(one.x for one in speed("speed_peers", EVERY_KIND).panels[0].of(Point)) == [0.5, 0.8]
 
 
@@ -335,7 +346,6 @@ def test_a_step_as_the_data_grow_is_its_ratio_times_the_median_time_of_the_fewes
     assert at(memory, "pbnn") == {1e5: 1.4, 1e6: 1.5, 1e7: 1.6}
     (data,) = (line for line in memory.of(Line) if line.dash)
     assert (list(data.x), list(data.y)) == ([1e5, 1e6, 1e7], [8.8, 88.0, 880.0])
-    assert "the data are 810 to 880 MB" in "\n".join(drawing.numbers)
     assert len(speed("speed_points", rows[4:]).panels) == 1, "no panel for a memory that was not measured"
 
 
