@@ -176,19 +176,18 @@ def where(claim: dict[str, Any]) -> str:
 def _weak(claims: list[dict[str, Any]]) -> str:
     """Which verdicts depend on a single seed, or are lost among all claims."""
     kinds = {
-        "Fragile (leaving out one seed changes the verdict)": [one for one in claims if _is_fragile(one)],
+        "Fragile (leaving out one seed changes the verdict)": [
+            one
+            for one in claims
+            # Reports that were rendered before verdicts were data have words.
+            if one.get("is_fragile", one.get("robustness", "").startswith("Fragile"))
+        ],
         "Does not survive Holm's correction over all claims": [
             one for one in claims if one["p_adjusted"] is not None and 2 * one["p_adjusted"] > ERROR_RATE
         ],
     }
     told = [f"{words}: {', '.join(str(one['id']) for one in found)}." for words, found in kinds.items() if found]
     return f"\n{' '.join(told)}\n" if told else ""
-
-
-def _is_fragile(claim: dict[str, Any]) -> bool:
-    if "fragile" not in claim:  # a report that was rendered before verdicts were data
-        return claim["robustness"].startswith("Fragile")
-    return any(one["what"] == "seed" and one["outcome"] != claim["verdict"] for one in claim["fragile"])
 
 
 # Winners, and how long studies take

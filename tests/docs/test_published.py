@@ -24,7 +24,7 @@ def write(folder: Path, verdicts: dict[int, str], **about: str) -> Published:
     folder.mkdir(parents=True)
     claims = [
         {"id": number, "statement": f"Claim | <{number}>", "verdict": one, "note": "No <run>", "premise": None}
-        | {"parts": [], "fragile": [], "p_adjusted": None}
+        | {"parts": [], "is_fragile": False, "p_adjusted": None}
         for number, one in verdicts.items()
     ]
     (folder / "claims.json").write_text(json.dumps({"description": "a *study*", "claims": claims} | about))
@@ -51,9 +51,8 @@ def test_claims_that_are_not_reproduced_are_listed_and_one_that_is_not_asked_is_
     paper = write(tmp_path / "paper", {1: "reproduced in part", 2: "reproduced", 3: "not reproduced", 20: NOT_ASKED})
     layers = write(tmp_path / "layers", {20: "reproduced"})
     paper.claims[0] |= {"parts": [{"holds": holds} for holds in (True, False, False, None)], "p_adjusted": 0.03}
-    other = {"what": "seed", "name": "3", "outcome": "inconclusive"}
-    paper.claims[1] |= {"fragile": [other, other | {"outcome": "reproduced"}], "p_adjusted": 0.02}
-    paper.claims[2] |= {"fragile": [other | {"what": "library"}], "premise": {"holds": True}}
+    paper.claims[1] |= {"is_fragile": True, "p_adjusted": 0.02}
+    paper.claims[2] |= {"premise": {"holds": True}}
     first, *_, weak = (text := surprising_verdicts([paper, layers])).splitlines()
     assert first == "2 of 4 claims are reproduced (1 in `paper`, 1 in `layers`). The others:"
     rows = [line for line in text.splitlines() if "Claim" in line]
