@@ -14,6 +14,7 @@ from docs._build.markdown import table, text
 from records.display import format_number, method_name, task_name
 from records.study import StudyResults
 from records.usage import WORK, budget, read_usage
+from reports.contents import contents_of
 from reports.findings import Finding, findings_of, main_findings_of
 from reports.publish import PUBLISHED, first_figure
 from reports.judge import IN_PART, INCONCLUSIVE, NOT_ASKED, NOT_REPRODUCED, PREMISE_NOT_MET, REPRODUCED
@@ -70,7 +71,8 @@ class Published:
     @property
     def counts(self) -> str:
         """``10 reproduced, 8 reproduced in part``; claims that it does not ask about are not counted."""
-        found = Counter(claim["verdict"] for claim in self.claims)
+        words = contents_of(self.name).words
+        found = Counter(words.get(claim["verdict"], claim["verdict"]) for claim in self.claims)
         return ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS if found[verdict])
 
 

@@ -37,7 +37,7 @@ def cells(table: str) -> list[list[str]]:
 
 def test_the_papers_study_is_the_first_and_verdicts_are_counted_in_the_words_of_each(tmp_path):
     for name in ("a", "tall"):
-        write(tmp_path / name, {21: "no", 22: "yes", 23: "yes"})
+        write(tmp_path / name, {21: "not reproduced", 22: "reproduced", 23: "yes"})
     write(tmp_path / "paper", {1: "reproduced", 2: "inconclusive", 3: "reproduced", 4: NOT_ASKED})
     (tmp_path / "unfinished").mkdir()
     studies = published_studies(tmp_path)
