@@ -1,10 +1,9 @@
 """Poisson regression with known parameters, of any number of points: counts whose log rate is linear in the inputs."""
 
-from pathlib import Path
-
 import numpy as np
 
-from implementations.tasks.task import Data, Points, Task
+from implementations.tasks.data.synthetic import drawn_task
+from implementations.tasks.task import Points
 
 #: Intercept, then slopes of inputs that are N(0, 1): two thirds of the counts are 0, 1 or 2.
 PARAMETERS = (0.5, 0.6, -0.4, 0.3, -0.2)
@@ -17,21 +16,11 @@ def draw_points(random: np.random.Generator, num_points: int) -> Points:
     return Points(inputs.astype(np.float32), counts.astype(np.int32))
 
 
-def task(num_points: int) -> Task:
-    def load(seed: int, data_dir: Path) -> Data:
-        # Each part has its own stream of random numbers, so that the size of one does not move the others.
-        train, validation, test = np.random.default_rng(seed).spawn(3)
-        return Data(draw_points(train, num_points), draw_points(validation, 1000), draw_points(test, 2000))
-
-    return Task(
-        name="counts",
-        summary="Poisson regression with known parameters: intercept and four slopes",
-        num_points=num_points,
-        layers=((len(PARAMETERS), 1),),
-        likelihood="poisson",
-        load=load,
-        resize=task,
-    )
-
-
-TASK = task(num_points=2000)
+TASK = drawn_task(
+    draw_points,
+    num_points=2000,
+    name="counts",
+    summary="Poisson regression with known parameters: intercept and four slopes",
+    layers=((len(PARAMETERS), 1),),
+    likelihood="poisson",
+)

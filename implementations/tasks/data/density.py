@@ -6,11 +6,10 @@ The features of the log-linear density are learned: f is a network of 20 tanh, t
 log posterior, of which the last layer is stochastic, or every one.
 """
 
-from pathlib import Path
-
 import numpy as np
 
-from implementations.tasks.task import Data, Points, Task, Training
+from implementations.tasks.data.synthetic import drawn_task
+from implementations.tasks.task import Points, Training
 
 #: Numbers y from 0 to 1 are stretched to inputs x = 4 (y - 1/2), around 0, where tanh units bend. Relative to the
 #: uniform law on the support, the density of x is that of y.
@@ -34,29 +33,16 @@ def truth(inputs: np.ndarray) -> np.ndarray:
     return np.asarray(sum(weight * stats.beta(a, b).pdf(inputs[:, 0] / 4 + 0.5) for weight, a, b in HUMPS))
 
 
-def task(num_points: int) -> Task:
-    def load(seed: int, data_dir: Path) -> Data:
-        # Each part has its own stream of random numbers, so that the size of one does not move the others.
-        train, validation, test = np.random.default_rng(seed).spawn(3)
-        return Data(draw_points(train, num_points), draw_points(validation, 1000), draw_points(test, 2000))
-
-    def draw(seed: int, num_points: int) -> Points:
-        return draw_points(np.random.default_rng(seed).spawn(4)[3], num_points)
-
-    return Task(
-        name="density",
-        summary="a density on a line without targets, log-linear in the features of 20 tanh, normalised on a grid",
-        num_points=num_points,
-        layers=((2, 20), (21, 1)),
-        likelihood="density",
-        load=load,
-        # Units whose steps are as wide as a hump, and stand all over the support.
-        training=Training(weight_sd=2.0, bias_sd=2.0, learning_rate=0.01, num_epochs=2000),
-        resize=task,
-        draw=draw,
-        support=SUPPORT,
-        truth=truth,
-    )
-
-
-TASK = task(num_points=2000)
+TASK = drawn_task(
+    draw_points,
+    num_points=2000,
+    has_fresh=True,
+    name="density",
+    summary="a density on a line without targets, log-linear in the features of 20 tanh, normalised on a grid",
+    layers=((2, 20), (21, 1)),
+    likelihood="density",
+    # Units whose steps are as wide as a hump, and stand all over the support.
+    training=Training(weight_sd=2.0, bias_sd=2.0, learning_rate=0.01, num_epochs=2000),
+    support=SUPPORT,
+    truth=truth,
+)

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
+from implementations.tasks.data.tables import split_rows
 from implementations.tasks.task import Data, Points, Task, Training
 
 NUM_POINTS = 1200
 NUM_TEST = 300
-#: The test images are the same for every seed, and chosen at random: the file is sorted by writer.
-TEST_SEED = 0
 
 
 def load(seed: int, data_dir: Path) -> Data:
@@ -19,9 +18,8 @@ def load(seed: int, data_dir: Path) -> Data:
 
     images, classes = load_digits(return_X_y=True)
     inputs, targets = (images / 16).astype(np.float32), classes.astype(np.int32)
-    rest, test = np.split(np.random.default_rng(TEST_SEED).permutation(len(inputs)), [len(inputs) - NUM_TEST])
-    train, validation = np.split(np.random.default_rng(seed).permutation(rest), [NUM_POINTS])
-    return Data(*(Points(inputs[part], targets[part]) for part in (train, validation, test)))
+    parts = split_rows(len(inputs), seed, NUM_POINTS, NUM_TEST)
+    return Data(*(Points(inputs[rows], targets[rows]) for rows in parts))
 
 
 TASK = Task(

@@ -16,12 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from implementations.tasks.data.download import fetch_files
+from implementations.tasks.data.tables import split_rows
 from implementations.tasks.task import Data, Points, Task
 
 NUM_POINTS = 2_900_000
 NUM_TEST = 50_000
-#: The test flights are the same for every seed, and chosen at random: the file is sorted by date.
-TEST_SEED = 0
 FILE = "flights-3m.parquet"
 FILES = {FILE: "dbeb920c90f59b6ccaff823dcc3d08f25a97fa1ce128d93f40be4e931f5900b0"}
 MIRRORS = (
@@ -60,19 +59,18 @@ def fetch(data_dir: Path) -> dict[str, bytes]:
 def load(seed: int, data_dir: Path) -> Data:
     """The seed moves the split of all but the test flights into training and validation."""
     flights = read_flights(fetch(data_dir)[FILE])
-    num_flights = len(flights.minute)
-    rest, test = np.split(np.random.default_rng(TEST_SEED).permutation(num_flights), [num_flights - NUM_TEST])
-    train, validation = np.split(np.random.default_rng(seed).permutation(rest), [NUM_POINTS])
+    parts = split_rows(len(flights.minute), seed, NUM_POINTS, NUM_TEST)
+    train = parts[0]
     rates = [_log_odds(airports[train], flights.is_late[train]) for airports in (flights.origin, flights.destination)]
-    inputs = {part: _features(flights, rows, *rates) for part, rows in enumerate((train, validation, test))}
+    inputs = [_features(flights, rows, *rates) for rows in parts]
     # Column by column: the training features alone are 190 MB, and copies of them in double precision twice that.
     for column in range(NUM_FEATURES):
         values = inputs[0][:, column]
         mean, sd = values.mean(dtype=np.float64), values.std(dtype=np.float64)
-        for part in inputs.values():
+        for part in inputs:
             part[:, column] = (part[:, column] - mean) / sd
-    parts = enumerate((train, validation, test))
-    return Data(*(Points(inputs[part], flights.is_late[rows].astype(np.int32)) for part, rows in parts))
+    targets = (flights.is_late[rows].astype(np.int32) for rows in parts)
+    return Data(*map(Points, inputs, targets))
 
 
 def read_flights(content: bytes) -> Flights:

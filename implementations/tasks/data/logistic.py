@@ -1,10 +1,9 @@
 """Logistic regression with known parameters, of any number of points: what tall data are without a download."""
 
-from pathlib import Path
-
 import numpy as np
 
-from implementations.tasks.task import Data, Points, Task
+from implementations.tasks.data.synthetic import drawn_task
+from implementations.tasks.task import Points
 
 #: Intercept, then slopes of inputs that are N(0, 1): a third of the targets are 1, and the inputs tell much of which.
 PARAMETERS = (-1.0, 1.2, -0.9, 0.7, -0.5, 0.3, -0.2, 0.1)
@@ -25,21 +24,11 @@ def draw_points(random: np.random.Generator, num_points: int) -> Points:
     return Points(inputs, targets)
 
 
-def task(num_points: int) -> Task:
-    def load(seed: int, data_dir: Path) -> Data:
-        # Each part has its own stream of random numbers, so that the size of one does not move the others.
-        train, validation, test = np.random.default_rng(seed).spawn(3)
-        return Data(draw_points(train, num_points), draw_points(validation, 1000), draw_points(test, 2000))
-
-    return Task(
-        name="logistic",
-        summary="logistic regression with known parameters: intercept and seven slopes",
-        num_points=num_points,
-        layers=((len(PARAMETERS), 1),),
-        likelihood="bernoulli",
-        load=load,
-        resize=task,
-    )
-
-
-TASK = task(num_points=10_000)
+TASK = drawn_task(
+    draw_points,
+    num_points=10_000,
+    name="logistic",
+    summary="logistic regression with known parameters: intercept and seven slopes",
+    layers=((len(PARAMETERS), 1),),
+    likelihood="bernoulli",
+)

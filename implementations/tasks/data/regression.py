@@ -4,12 +4,10 @@ The trained network cannot follow the fast sine everywhere, so its last layer al
 the posterior given all data is overconfident, which is what a smaller weight repairs.
 """
 
-from pathlib import Path
-
 import numpy as np
 
-from implementations.tasks.data.synthetic import draw_data, draw_fresh
-from implementations.tasks.task import Data, Points, Task, Training
+from implementations.tasks.data.synthetic import drawn_task, on_curve
+from implementations.tasks.task import Training
 
 NOISE_SD = 0.05
 
@@ -18,26 +16,15 @@ def two_sines(inputs: np.ndarray) -> np.ndarray:
     return np.sin(3 * inputs) + 0.3 * np.sin(15 * inputs)
 
 
-def task(num_points: int) -> Task:
-    def load(seed: int, data_dir: Path) -> Data:
-        return draw_data(two_sines, NOISE_SD, seed, num_train=num_points, num_validation=1000, num_test=2000)
-
-    def draw(seed: int, num_points: int) -> Points:
-        return draw_fresh(two_sines, NOISE_SD, seed, num_points)
-
-    return Task(
-        name="regression",
-        summary="two sines, one hidden layer of 20 tanh, Gaussian likelihood with known noise",
-        num_points=num_points,
-        layers=((2, 20), (21, 1)),
-        likelihood="gaussian",
-        noise_sd=NOISE_SD,
-        load=load,
-        # A wide first layer spreads the tanh over the interval, so that some units can see the fast sine at all.
-        training=Training(weight_sd=2.0, bias_sd=1.0, learning_rate=0.01, num_epochs=3000),
-        resize=task,
-        draw=draw,
-    )
-
-
-TASK = task(num_points=2000)
+TASK = drawn_task(
+    on_curve(two_sines, NOISE_SD),
+    num_points=2000,
+    has_fresh=True,
+    name="regression",
+    summary="two sines, one hidden layer of 20 tanh, Gaussian likelihood with known noise",
+    layers=((2, 20), (21, 1)),
+    likelihood="gaussian",
+    noise_sd=NOISE_SD,
+    # A wide first layer spreads the tanh over the interval, so that some units can see the fast sine at all.
+    training=Training(weight_sd=2.0, bias_sd=1.0, learning_rate=0.01, num_epochs=3000),
+)

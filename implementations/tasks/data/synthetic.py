@@ -1,41 +1,51 @@
-"""Data drawn from a known curve."""
+"""Tasks whose data are drawn from a known law, in any number."""
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from implementations.tasks.task import Data, Points
+from implementations.tasks.task import Data, Points, Task
+
+#: So many points of a law.
+Draw = Callable[[np.random.Generator, int], Points]
 
 
-def draw_data(
-    curve: Callable[[np.ndarray], np.ndarray],
-    noise_sd: float,
-    seed: int,
+def drawn_task(
+    draw: Draw,
+    num_points: int,
     *,
-    num_train: int,
-    num_validation: int,
-    num_test: int,
-) -> Data:
-    """Points with x ~ U(-1, 1) and y = curve(x) + noise_sd N(0, 1).
+    num_validation: int = 1000,
+    num_test: int = 2000,
+    has_fresh: bool = False,
+    **about: Any,
+) -> Task:
+    """A task of points that ``draw`` gives; ``has_fresh`` allows chains to read more of them than the network saw.
 
     Each part has its own stream of random numbers, so that the size of one does not move the others.
     """
-    train, validation, test = np.random.default_rng(seed).spawn(3)
-    return Data(
-        train=_draw_points(curve, noise_sd, train, num_train),
-        validation=_draw_points(curve, noise_sd, validation, num_validation),
-        test=_draw_points(curve, noise_sd, test, num_test),
-    )
+    sizes = {"num_validation": num_validation, "num_test": num_test, "has_fresh": has_fresh}
+
+    def load(seed: int, data_dir: Path) -> Data:
+        train, validation, test = np.random.default_rng(seed).spawn(3)
+        return Data(draw(train, num_points), draw(validation, num_validation), draw(test, num_test))
+
+    def fresh(seed: int, count: int) -> Points:
+        return draw(np.random.default_rng(seed).spawn(4)[3], count)
+
+    def resize(count: int) -> Task:
+        return drawn_task(draw, count, **sizes, **about)
+
+    return Task(num_points=num_points, load=load, resize=resize, draw=fresh if has_fresh else None, **about)
 
 
-def draw_fresh(curve: Callable[[np.ndarray], np.ndarray], noise_sd: float, seed: int, num_points: int) -> Points:
-    """More points of the same law, apart from all parts of the seed's data."""
-    return _draw_points(curve, noise_sd, np.random.default_rng(seed).spawn(4)[3], num_points)
+def on_curve(curve: Callable[[np.ndarray], np.ndarray], noise_sd: float) -> Draw:
+    """Points with x ~ U(-1, 1) and y = curve(x) + noise_sd N(0, 1)."""
 
+    def draw(random: np.random.Generator, num_points: int) -> Points:
+        inputs = random.uniform(-1, 1, (num_points, 1))
+        targets = curve(inputs[:, 0]) + noise_sd * random.standard_normal(num_points)
+        return Points(inputs.astype(np.float32), targets.astype(np.float32))
 
-def _draw_points(
-    curve: Callable[[np.ndarray], np.ndarray], noise_sd: float, random: np.random.Generator, num_points: int
-) -> Points:
-    inputs = random.uniform(-1, 1, (num_points, 1))
-    targets = curve(inputs[:, 0]) + noise_sd * random.standard_normal(num_points)
-    return Points(inputs.astype(np.float32), targets.astype(np.float32))
+    return draw
