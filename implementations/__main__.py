@@ -45,79 +45,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         f"{title}:\n" + "\n".join(f"  {name:{width}}{text}" for name, text in rows.items())
         for title, rows in tables.items()
     )
-    parser.add_argument(
-        "--task", required=True, metavar="NAME", help="a task below, or a file of yours: path/to/file.py:TASK"
-    )
-    parser.add_argument(
-        "--method", required=True, metavar="NAME", help="a method below, or a file of yours: path/to/file.py:CARD"
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="NAME=VALUE",
-        help="a setting of the method; may be repeated",
-    )
-    parser.add_argument(
-        "--backend",
-        default="jax-cpu",
-        metavar="NAME",
-        help=f"library and device: {', '.join(BACKENDS)} (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="seed of data, network, start points and chains (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--out",
-        type=folder_of,
-        required=True,
-        metavar="DIR",
-        help="folder to write to; an interrupted run there is continued",
-    )
-    parser.add_argument(
-        "--stochastic",
-        default="last",
-        metavar="LAYERS",
-        help=f"layers to sample: {' or '.join(STOCHASTIC)} (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--prior",
-        default="gaussian",
-        metavar="NAME",
-        help=f"prior of every weight: {' or '.join(PRIORS)} (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--prior-scale",
-        type=float,
-        default=1.0,
-        metavar="NUMBER",
-        help="sd of a Gaussian prior, b of a Laplace prior (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--num-points",
-        type=int,
-        metavar="N",
-        help="number of training points, if the task can have another one (default: the task's own)",
-    )
-    parser.add_argument(
-        "--data",
-        type=folder_of,
-        default=Path("data"),
-        metavar="DIR",
-        help="folder of downloaded data (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--no-audit", action="store_true", help="do not check the decisions against all the data afterwards"
-    )
-    parser.add_argument(
-        "--checkpoint-seconds",
-        type=float,
-        default=CHECKPOINT_SECONDS.default,
-        metavar="S",
-        help=f"{CHECKPOINT_SECONDS.help} (default: %(default)s)",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace a finished run in --out")
+    option = parser.add_argument
+    option("--task", required=True, metavar="NAME", help="a task below, or a file of yours: path/to/file.py:TASK")
+    option("--method", required=True, metavar="NAME", help="a method below, or a file of yours: path/to/file.py:CARD")
+    setting: dict[str, Any] = {"action": "append", "default": [], "dest": "settings", "metavar": "NAME=VALUE"}
+    option("--set", help="a setting of the method; may be repeated", **setting)
+    backends = f"library and device: {', '.join(BACKENDS)} (default: %(default)s)"
+    option("--backend", default="jax-cpu", metavar="NAME", help=backends)
+    seeds = "seed of data, network, start points and chains (default: %(default)s)"
+    option("--seed", type=int, default=0, help=seeds)
+    out = "folder to write to; an interrupted run there is continued"
+    option("--out", type=folder_of, required=True, metavar="DIR", help=out)
+    layers = f"layers to sample: {' or '.join(STOCHASTIC)} (default: %(default)s)"
+    option("--stochastic", default="last", metavar="LAYERS", help=layers)
+    priors = f"prior of every weight: {' or '.join(PRIORS)} (default: %(default)s)"
+    option("--prior", default="gaussian", metavar="NAME", help=priors)
+    scale = "sd of a Gaussian prior, b of a Laplace prior (default: %(default)s)"
+    option("--prior-scale", type=float, default=1.0, metavar="NUMBER", help=scale)
+    points = "number of training points, if the task can have another one (default: the task's own)"
+    option("--num-points", type=int, metavar="N", help=points)
+    data = "folder of downloaded data (default: %(default)s)"
+    option("--data", type=folder_of, default=Path("data"), metavar="DIR", help=data)
+    option("--no-audit", action="store_true", help="do not check the decisions against all the data afterwards")
+    between = f"{CHECKPOINT_SECONDS.help} (default: %(default)s)"
+    option("--checkpoint-seconds", type=float, default=CHECKPOINT_SECONDS.default, metavar="S", help=between)
+    option("--overwrite", action="store_true", help="replace a finished run in --out")
 
 
 def folder_of(text: str) -> Path:

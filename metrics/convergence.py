@@ -1,4 +1,4 @@
-"""Have the chains converged? Rank-normalised split R-hat and bulk and tail ESS (Vehtari et al. 2021).
+"""Have the chains converged? Rank-normalised split R-hat and bulk and tail ESS (Vehtari et al. 2021), and their price.
 
 To be given function-space traces: the weights of a network are not identifiable, its predictions are. The numbers are
 those of arviz, to rounding, of all quantities at once; arviz takes longer to import than an evaluation takes.
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.fft import next_fast_len
-from scipy.special import ndtri
+from scipy.special import ndtri, softmax
 
 #: Each chain is split in two, and there are two draws in each half at least.
 MIN_DRAWS = 4
@@ -17,6 +17,9 @@ MIN_DRAWS = 4
 TAILS = (0.05, 0.95)
 #: Smaller relative changes of a quantity are rounding: networks compute in single precision.
 ROUNDING = float(np.finfo(np.float32).eps)
+#: The fit of a Pareto law leans towards k = 1/2 as if it had seen so many more weights, which steadies it where there
+#: are few; fewer weights than MIN_TAIL have no tail to fit.
+PRIOR_WEIGHTS, MIN_TAIL = 10, 5
 
 
 @dataclass(frozen=True)
@@ -173,3 +176,71 @@ def _autocovariance(halves: np.ndarray) -> np.ndarray:
     transformed = np.fft.rfft(halves - halves.mean(axis=2, keepdims=True), n=length)
     power = transformed.real**2 + transformed.imag**2
     return np.asarray(np.fft.irfft(power, n=length)[..., :num_draws] / num_draws)
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """The cost of an effective draw, to be read with the fidelity: a biased chain can have excellent ESS.
+
+    None where the effective sample size is undefined, or where the method makes no such evaluations.
+    """
+
+    ess_per_second: float | None
+    ess_per_million_likelihoods: float | None
+    ess_per_million_gradients: float | None
+    #: Work of a step as a share of one pass over the data: evaluations per step and data point.
+    data_fraction: float
+
+
+def efficiency(
+    ess: float | None, seconds: float, num_likelihoods: int, num_gradients: int, num_steps: int, num_points: int
+) -> Efficiency:
+    """Efficiency of a run: counts and ``ess`` are totals over its chains, ``seconds`` the sampling time of them all.
+
+    Evaluations count single data points: a step of full_mh makes N likelihood evaluations (data fraction 1), a step of
+    pbnn 2 n M, at the current and at the proposed parameters.
+    """
+    if not seconds > 0:
+        raise ValueError(f"seconds = {seconds}: expected the positive sampling time of a finished run")
+    if num_steps < 1 or num_points < 1 or num_likelihoods < 0 or num_gradients < 0:
+        raise ValueError(
+            f"num_steps = {num_steps}, num_points = {num_points}, num_likelihoods = {num_likelihoods}, "
+            f"num_gradients = {num_gradients}: expected at least 1, 1, 0, 0"
+        )
+    return Efficiency(
+        ess_per_second=_ratio(ess, seconds),
+        ess_per_million_likelihoods=_ratio(ess, num_likelihoods / 1e6),
+        ess_per_million_gradients=_ratio(ess, num_gradients / 1e6),
+        data_fraction=(num_likelihoods + num_gradients) / (num_steps * num_points),
+    )
+
+
+def _ratio(ess: float | None, cost: float) -> float | None:
+    return None if ess is None or cost == 0 else ess / cost
+
+
+def pareto_k(log_weights: np.ndarray) -> float:
+    """The shape k of a generalised Pareto law of the largest 3 sqrt(S) of S importance weights, a fifth at most.
+
+    Above 1/2 their variance is infinite (Vehtari et al. 2024, *Pareto smoothed importance sampling*); k is infinite
+    where these are too few or equal.
+    """
+    ordered = np.sort(log_weights.ravel())
+    num_tail = math.floor(min(3 * math.sqrt(len(ordered)), len(ordered) / 5))
+    if num_tail < MIN_TAIL or ordered[-num_tail] == ordered[-1]:
+        return math.inf
+    weights = np.exp(ordered[-num_tail - 1 :] - ordered[-1])
+    fitted = _fitted_k(weights[1:] - weights[0])
+    return (num_tail * fitted + PRIOR_WEIGHTS / 2) / (num_tail + PRIOR_WEIGHTS)
+
+
+def _fitted_k(excess: np.ndarray) -> float:
+    """k from the sorted excesses over a threshold: Zhang and Stephens (2009), the posterior mean of b = -k / sigma on a
+    grid of their choice, and the k that is likeliest given it."""
+    count = len(excess)
+    num_grid = 30 + int(math.sqrt(count))
+    quartile = excess[int(count / 4 + 0.5) - 1]
+    grid = 1 / excess[-1] + (1 - np.sqrt(num_grid / (np.arange(1, num_grid + 1) - 0.5))) / (3 * quartile)
+    shapes = np.log1p(-grid[:, None] * excess).mean(axis=1)
+    posterior = softmax(count * (np.log(-grid / shapes) - shapes - 1))
+    return float(np.log1p(-(grid @ posterior) * excess).mean())

@@ -9,9 +9,8 @@ softmax and the deviations stay in the outputs' own precision: that is what make
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy.special import gammaincc, gammaln, log_softmax, ndtr
@@ -87,7 +86,10 @@ def predictive(
         raise ValueError(f"no likelihood {likelihood!r}; valid: {', '.join(LAWS)}")
     with np.errstate(over="ignore", invalid="ignore"):  # A draw that overflows is named below.
         first = outputs(flat[:1])
-        sums = _start(first, targets, likelihood, noise_sd, len(flat))
+        if targets.ndim != 1 or targets.size == 0 or first.ndim != 3 or first.shape[1] != len(targets):
+            shapes = f"targets {targets.shape} and outputs {first.shape} of one draw"
+            raise ValueError(f"{shapes}: expected (n,) and (1, n, K)")
+        sums = LAWS[likelihood](first, targets, noise_sd, len(flat))
         # Of one output the sums' own arrays are in double precision.
         size_of_number = first.itemsize if first.shape[2] > 1 else 8
         block_size = max(1, int(memory // (COPIES * first.size * size_of_number)))
@@ -109,23 +111,23 @@ def probe_points(num_points: int) -> np.ndarray:
     return np.unique(np.linspace(0, num_points - 1, NUM_PROBES).astype(int))
 
 
-def _start(first: np.ndarray, targets: np.ndarray, likelihood: str, noise_sd: float | None, num_draws: int) -> "_Sums":
-    """Empty sums for the test set, once the first draw's outputs have shown their shape."""
-    if targets.ndim != 1 or targets.size == 0 or first.ndim != 3 or first.shape[1] != len(targets):
-        raise ValueError(f"targets {targets.shape} and outputs {first.shape} of one draw: expected (n,) and (1, n, K)")
-    return LAWS[likelihood](first, targets, noise_sd, num_draws)
+class _Sums:
+    """Sums over the draws that have been seen, of what is predicted and of the targets' density."""
 
-
-class _Sums(Protocol):
-    """Sums over the draws that have been seen."""
-
-    moments: "_Moments"
+    def __init__(self, first: np.ndarray, num_points: int) -> None:
+        """``first`` is what the first draw predicts, (n,) or (K, n)."""
+        self.probes = probe_points(num_points)
+        self.moments = _Moments(first)
+        self.log_density = _LogMeanExp(num_points)
 
     def add(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A block of draws; their log likelihoods (b,) and probes (b, probes)."""
+        raise NotImplementedError
 
     def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
-        """What the sums come to."""
+        """The predictive distribution of all draws."""
+        mean, sd = self.moments.result()
+        return Predictive(mean, sd, self.log_density.result(), probe_trace, log_likelihood_trace, chain_means)
 
 
 def _check_finite(is_finite: np.ndarray, num_draws: int, what: str) -> None:
@@ -194,17 +196,14 @@ class _Kept:
         return np.concatenate(self.blocks)
 
 
-class _Classes:
+class _Classes(_Sums):
     """Sums for a softmax likelihood."""
 
     def __init__(self, first: np.ndarray, targets: np.ndarray, noise_sd: float | None, num_draws: int) -> None:
         check_classes(targets, first.shape[2])
         self.targets = targets
-        self.probes = probe_points(len(targets))
+        super().__init__(self._softmax(first)[0][0], len(targets))
         self.probe_classes = np.arange(len(self.probes)) % first.shape[2]
-        probabilities, _ = self._softmax(first)
-        self.moments = _Moments(probabilities[0])
-        self.log_density = _LogMeanExp(len(targets))
 
     def add(self, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         probabilities, log_likelihood = self._softmax(logits)
@@ -227,12 +226,11 @@ class _Classes:
         return np.moveaxis(work, 0, 1), target_logits - np.log(total)
 
     def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
-        mean, sd = self.moments.result()
-        traces = probe_trace, log_likelihood_trace
-        return Predictive(mean.T, sd.T, self.log_density.result(), *traces, chain_means.swapaxes(1, 2))
+        found = super().result(probe_trace, log_likelihood_trace, chain_means.swapaxes(1, 2))
+        return replace(found, mean=found.mean.T, sd=found.sd.T)
 
 
-class _Binary:
+class _Binary(_Sums):
     """Sums for two classes, of which one output is the log odds of the second."""
 
     def __init__(self, first: np.ndarray, targets: np.ndarray, noise_sd: float | None, num_draws: int) -> None:
@@ -240,11 +238,9 @@ class _Binary:
             raise ValueError(f"outputs {first.shape}: a bernoulli likelihood has one output, so expected (b, n, 1)")
         check_classes(targets, 2)
         self.sign = (2 * targets - 1).astype(first.dtype)
-        self.probes = probe_points(len(targets))
+        super().__init__(self._probability(first[:, :, 0])[0][0], len(targets))
         # The class whose log probability is followed at a probe: the first, the second, the first, …
         self.probe_sign = np.where(np.arange(len(self.probes)) % 2, 1.0, -1.0)
-        self.moments = _Moments(self._probability(first[:, :, 0])[0][0])
-        self.log_density = _LogMeanExp(len(targets))
 
     def add(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         odds = outputs[:, :, 0]
@@ -263,13 +259,12 @@ class _Binary:
         return np.where(odds < 0, smaller, 1) / total, np.log(total)
 
     def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
-        mean, sd = self.moments.result()
-        of_both, of_chains = (np.stack([1 - second, second], axis=-1) for second in (mean, chain_means))
-        traces = probe_trace, log_likelihood_trace
-        return Predictive(of_both, np.stack([sd, sd], axis=-1), self.log_density.result(), *traces, of_chains)
+        found = super().result(probe_trace, log_likelihood_trace, chain_means)
+        of_both, of_chains = (np.stack([1 - second, second], axis=-1) for second in (found.mean, chain_means))
+        return replace(found, mean=of_both, sd=np.stack([found.sd, found.sd], axis=-1), chain_means=of_chains)
 
 
-class _Regression:
+class _Regression(_Sums):
     """Sums for a Gaussian likelihood of known noise, in double precision."""
 
     def __init__(self, first: np.ndarray, targets: np.ndarray, noise_sd: float | None, num_draws: int) -> None:
@@ -279,11 +274,9 @@ class _Regression:
             )
         if not np.isfinite(targets).all():
             raise ValueError(f"targets: {np.sum(~np.isfinite(targets))} of {len(targets)} values are not finite")
+        super().__init__(first[0, :, 0].astype(np.float64), len(targets))
         self.targets = targets.astype(np.float64)
         self.noise_sd = noise_sd
-        self.probes = probe_points(len(targets))
-        self.moments = _Moments(first[0, :, 0].astype(np.float64))
-        self.log_density = _LogMeanExp(len(targets))
         self.distribution_sum = np.zeros(len(targets))
         self.distance_sum = np.zeros(len(targets))
         self.centres = _Kept(num_draws, len(targets))
@@ -303,17 +296,16 @@ class _Regression:
         return log_likelihood.mean(axis=1), function[:, self.probes]
 
     def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
-        mean, sd = self.moments.result()
         pit = self.distribution_sum / self.centres.num_seen
-        traces = probe_trace, log_likelihood_trace
-        return Predictive(mean, sd, self.log_density.result(), *traces, chain_means, pit, self.score)
+        found = super().result(probe_trace, log_likelihood_trace, chain_means)
+        return replace(found, pit=pit, score=self.score)
 
     def score(self) -> np.ndarray:
         distance = self.distance_sum / self.centres.num_seen
         return gaussian_mixture_crps(distance, self.centres.result(), self.noise_sd)
 
 
-class _Counts:
+class _Counts(_Sums):
     """Sums for a Poisson likelihood, in double precision."""
 
     def __init__(self, first: np.ndarray, targets: np.ndarray, noise_sd: float | None, num_draws: int) -> None:
@@ -322,13 +314,11 @@ class _Counts:
                 f"a poisson likelihood needs one output and whole targets from 0; got {first.shape[2]} and targets of "
                 f"type {targets.dtype} from {targets.min()}"
             )
+        super().__init__(np.exp(first[0, :, 0].astype(np.float64)), len(targets))
         self.targets = targets.astype(np.float64)
         self.log_factorials = gammaln(self.targets + 1)
         # The same at every call, so that two runs on the same points differ by their draws alone.
         self.heights = np.random.default_rng(0).random(len(targets))
-        self.probes = probe_points(len(targets))
-        self.moments = _Moments(np.exp(first[0, :, 0].astype(np.float64)))
-        self.log_density = _LogMeanExp(len(targets))
         self.distribution_sum = np.zeros(len(targets))
         self.rates = _Kept(num_draws, len(targets))
 
@@ -345,35 +335,28 @@ class _Counts:
         return log_likelihood.mean(axis=1), log_rates[:, self.probes]
 
     def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
-        mean, sd = self.moments.result()
         # Sums of probabilities can exceed 1 by their rounding.
         pit = np.minimum(self.distribution_sum / self.rates.num_seen, 1)
-        traces = probe_trace, log_likelihood_trace
-        return Predictive(mean, sd, self.log_density.result(), *traces, chain_means, pit, self.score)
+        found = super().result(probe_trace, log_likelihood_trace, chain_means)
+        return replace(found, pit=pit, score=self.score)
 
     def score(self) -> np.ndarray:
         return poisson_mixture_crps(self.rates.result(), self.targets)
 
 
-class _Density:
+class _Density(_Sums):
     """Sums for a density without targets, in double precision; outputs are its normalised logarithm."""
 
     def __init__(self, first: np.ndarray, targets: np.ndarray, noise_sd: float | None, num_draws: int) -> None:
         if first.shape[2] != 1:
             raise ValueError(f"a density has one output; got {first.shape[2]}")
-        self.probes = probe_points(len(targets))
-        self.moments = _Moments(np.exp(first[0, :, 0].astype(np.float64)))
-        self.log_density = _LogMeanExp(len(targets))
+        super().__init__(np.exp(first[0, :, 0].astype(np.float64)), len(targets))
 
     def add(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         log_likelihood = outputs[:, :, 0].astype(np.float64)
         self.moments.add(np.exp(log_likelihood))
         self.log_density.add(log_likelihood)
         return log_likelihood.mean(axis=1), log_likelihood[:, self.probes]
-
-    def result(self, probe_trace: np.ndarray, log_likelihood_trace: np.ndarray, chain_means: np.ndarray) -> Predictive:
-        mean, sd = self.moments.result()
-        return Predictive(mean, sd, self.log_density.result(), probe_trace, log_likelihood_trace, chain_means)
 
 
 #: The sums of each likelihood.

@@ -199,7 +199,7 @@ def _levels(run: "Chains") -> str:
 def _weighted(problem: Problem, weight: float, seed: int) -> Reference | None:
     """By importance sampling from the Gaussian at the mode, or None where the target is too far from it."""
     from implementations.tasks.references.importance import sample
-    from metrics.pareto import pareto_k
+    from metrics.convergence import pareto_k
 
     run = sample(problem, weight, seed=seed)
     if run is None:

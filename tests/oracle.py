@@ -10,12 +10,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import expit, hyp0f1, logsumexp, softmax
 
-from implementations.control_variates.anchor import Anchor, point_proxies, proxy_gradient, proxy_sum
+from implementations.control_variates.anchor import Anchor
 from implementations.control_variates.averaging import Averages
 from implementations.kernels.metropolis import Metropolis
 from implementations.methods import METHODS
 from implementations.settings import Settings
-from implementations.tasks.likelihoods import find_likelihood
+from implementations.tasks.likelihoods import find_likelihood, normaliser
 from implementations.tasks.problem import Problem, split_parameters, with_bias
 
 
@@ -98,6 +98,34 @@ def prior_gradient(position: np.ndarray, problem: Problem) -> np.ndarray:
     if problem.prior == "gaussian":
         return position / problem.prior_scale**2
     return np.asarray(np.sign(position) / problem.prior_scale)
+
+
+def point_proxies(problem: Problem, anchor: Anchor, parameters: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """q_j(theta) of the points ``indices`` (n,), for one parameter vector (P,)."""
+    likelihood, at_anchor = find_likelihood(problem.likelihood), anchor.outputs[indices]
+    # f_j(theta) - f_j(t) as one product: a difference of two outputs would lose digits where the step is small.
+    step = (parameters - anchor.position).reshape(problem.layers[0])
+    outputs = problem.features[indices].astype(np.float64) @ step
+    _, residuals = likelihood.loss_and_residuals(at_anchor, problem.targets[indices], problem.noise_sd)
+    curved = likelihood.curvature_product(at_anchor, outputs, problem.noise_sd)
+    proxies = np.sum((residuals + curved / 2) * outputs, axis=1)
+    if not problem.is_normalised:
+        return proxies
+    # The normaliser's own, the same of every point.
+    grid = problem.grid.astype(np.float64)
+    moves, shares = grid @ step[:, 0], normaliser.shares(grid @ anchor.position)
+    return proxies + moves @ (shares + normaliser.curvature_product(shares, moves) / 2)
+
+
+def proxy_sum(anchor: Anchor, parameters: np.ndarray) -> np.ndarray:
+    """(w/N) sum_j q_j(theta) over all points, in closed form, for parameter vectors (…, P): (…)."""
+    step = parameters - anchor.position
+    return step @ anchor.gradient + 0.5 * np.einsum("...i,ij,...j->...", step, anchor.curvature, step)
+
+
+def proxy_gradient(anchor: Anchor, parameters: np.ndarray) -> np.ndarray:
+    """Gradient (…, P) of ``proxy_sum``."""
+    return anchor.gradient + (parameters - anchor.position) @ anchor.curvature
 
 
 def first_order(problem: Problem, anchor: Anchor, position: np.ndarray, indices: np.ndarray) -> np.ndarray:

@@ -10,8 +10,7 @@ import numpy as np
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
 from metrics import calibration, fidelity, prediction
-from metrics.convergence import Convergence, convergence
-from metrics.cost import efficiency
+from metrics.convergence import Convergence, convergence, efficiency
 from metrics.decisions import audit, balance
 from metrics.predictive import Predictive, predictive
 from records.reference import Reference

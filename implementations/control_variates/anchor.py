@@ -17,7 +17,7 @@ the Hessian, and nothing is stored per point. Above MAX_FULL_CURVATURE parameter
 is of first order. The Gaussian at the mode has the Gauss-Newton curvature, which is never negative; for one layer it is
 the Hessian.
 
-This module is the executable definition, in NumPy and double precision; the samplers are tested against it.
+The samplers are tested against an executable definition of q_j in NumPy and double precision (tests.oracle).
 """
 
 import time
@@ -30,7 +30,7 @@ import numpy as np
 from implementations.settings import MAX_FULL_CURVATURE
 from implementations.tasks.derivatives import hessian, loss_and_gradient
 from implementations.tasks.geometry import mean_curvature, preconditioner_factor, prior_precision
-from implementations.tasks.likelihoods import find_likelihood, normaliser
+from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
 from implementations.tasks.references.mode import find_mode
 from implementations.tasks.references.network_mode import find_network_mode
@@ -116,34 +116,6 @@ def at_anchor(problem: Problem, anchor: Anchor) -> np.ndarray:
     if not problem.is_linear or not likelihood.num_kept(problem.num_outputs):
         return anchor.outputs[:, :0]
     return likelihood.predictions(anchor.outputs.copy())
-
-
-def point_proxies(problem: Problem, anchor: Anchor, parameters: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """q_j(theta) of the points ``indices`` (n,), for one parameter vector (P,)."""
-    likelihood, at_anchor = find_likelihood(problem.likelihood), anchor.outputs[indices]
-    # f_j(theta) - f_j(t) as one product: a difference of two outputs would lose digits where the step is small.
-    step = (parameters - anchor.position).reshape(problem.layers[0])
-    outputs = problem.features[indices].astype(np.float64) @ step
-    _, residuals = likelihood.loss_and_residuals(at_anchor, problem.targets[indices], problem.noise_sd)
-    curved = likelihood.curvature_product(at_anchor, outputs, problem.noise_sd)
-    proxies = np.sum((residuals + curved / 2) * outputs, axis=1)
-    if not problem.is_normalised:
-        return proxies
-    # The normaliser's own, the same of every point.
-    grid = problem.grid.astype(np.float64)
-    moves, shares = grid @ step[:, 0], normaliser.shares(grid @ anchor.position)
-    return proxies + moves @ (shares + normaliser.curvature_product(shares, moves) / 2)
-
-
-def proxy_sum(anchor: Anchor, parameters: np.ndarray) -> np.ndarray:
-    """(w/N) sum_j q_j(theta) over all points, in closed form, for parameter vectors (…, P): (…)."""
-    step = parameters - anchor.position
-    return step @ anchor.gradient + 0.5 * np.einsum("...i,ij,...j->...", step, anchor.curvature, step)
-
-
-def proxy_gradient(anchor: Anchor, parameters: np.ndarray) -> np.ndarray:
-    """Gradient (…, P) of ``proxy_sum``."""
-    return anchor.gradient + (parameters - anchor.position) @ anchor.curvature
 
 
 class Probed(NamedTuple):

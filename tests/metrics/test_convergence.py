@@ -1,12 +1,22 @@
-"""Convergence of chains whose effective sample size is known, and of chains that have none."""
+"""Convergence of chains whose effective sample size is known, its price, and tails of importance weights."""
 
+import math
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from metrics.convergence import bulk_ess, convergence, r_hat, split_chains, tail_ess
+from metrics.convergence import (
+    Efficiency,
+    bulk_ess,
+    convergence,
+    efficiency,
+    pareto_k,
+    r_hat,
+    split_chains,
+    tail_ess,
+)
 
 SHAPE = (4, 2000, 12)
 
@@ -117,3 +127,48 @@ def test_one_chain_has_an_ess_but_no_r_hat():
     found = convergence(autoregressive(0.0)[:1])
     assert found.r_hat is None and found.reason == "one chain: R-hat needs two"
     assert found.median_bulk_ess == pytest.approx(SHAPE[1], rel=0.2)
+
+
+def test_efficiency_of_a_case_worked_by_hand():
+    found = efficiency(
+        ess=400, seconds=8, num_likelihoods=2_000_000, num_gradients=500_000, num_steps=1000, num_points=5000
+    )
+    assert found == Efficiency(50.0, 200.0, 800.0, data_fraction=0.5)
+
+
+def test_an_undefined_ess_has_an_undefined_efficiency_but_a_data_fraction():
+    assert efficiency(None, 1.0, 10, 10, 10, 10) == Efficiency(None, None, None, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seconds": 0.0}, "seconds = 0.0"),
+        ({"seconds": float("nan")}, "seconds = nan"),
+        ({"num_steps": 0}, "num_steps = 0"),
+    ],
+)
+def test_a_run_that_took_no_time_or_no_step_is_refused(change, message):
+    arguments = {"ess": 1.0, "seconds": 1.0, "num_likelihoods": 1, "num_gradients": 1, "num_steps": 1, "num_points": 1}
+    with pytest.raises(ValueError, match=message):
+        efficiency(**(arguments | change))
+
+
+@pytest.mark.parametrize("count", [30, 224, 300, 1000])
+@pytest.mark.parametrize("sd", [1e-6, 0.2, 3.0])
+def test_it_is_that_of_arviz(count, sd):
+    log_weights = sd * np.random.default_rng(count).standard_normal(count)
+    # It takes log likelihoods, which weigh as their inverse.
+    assert pareto_k(log_weights) == pytest.approx(float(array_stats.psislw(-log_weights)[1]), rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize("shape", [0.2, 0.5, 0.9])
+def test_it_is_the_shape_of_a_pareto_tail(shape):
+    """Weights U^-k have a tail of that shape exactly; 950 of 100,000 tell it to some 5 per cent."""
+    uniform = np.random.default_rng(0).random(100_000)
+    assert pareto_k(-shape * np.log(uniform)) == pytest.approx(shape, abs=0.15)
+
+
+def test_equal_weights_and_few_have_no_tail():
+    assert pareto_k(np.zeros(1000)) == math.inf
+    assert pareto_k(np.arange(24.0)) == math.inf

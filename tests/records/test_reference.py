@@ -127,7 +127,7 @@ def test_a_target_far_from_its_gaussian_is_left_to_chains(problem) -> None:
 
 
 def test_weights_with_a_heavy_tail_are_kept_but_marked(problem, monkeypatch) -> None:
-    monkeypatch.setattr("metrics.pareto.pareto_k", lambda log_weights: 0.8)
+    monkeypatch.setattr("metrics.convergence.pareto_k", lambda log_weights: 0.8)
     answer = module._weighted(problem("logistic"), 10_000.0, 0)
     assert not answer.is_usable and answer.reason == "Pareto k 0.80 of the weights is above 0.5"
 

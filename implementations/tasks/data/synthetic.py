@@ -25,7 +25,7 @@ def drawn_task(
 
     Each part has its own stream of random numbers, so that the size of one does not move the others.
     """
-    sizes = {"num_validation": num_validation, "num_test": num_test, "has_fresh": has_fresh}
+    sizes: dict[str, Any] = {"num_validation": num_validation, "num_test": num_test, "has_fresh": has_fresh}
 
     def load(seed: int, data_dir: Path) -> Data:
         train, validation, test = np.random.default_rng(seed).spawn(3)

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from implementations.backends.jax import likelihood as jax_likelihood
-from implementations.control_variates.anchor import Anchor, find_anchor, point_proxies, proxy_gradient, proxy_sum
+from implementations.control_variates.anchor import Anchor, find_anchor
 from implementations.kernels.contract import Data
 from implementations.tasks.geometry import preconditioner_factor
 from implementations.tasks.problem import Problem
 from implementations.tasks.references.mode import loss_and_gradient
 from tests import oracle
+from tests.oracle import point_proxies, proxy_gradient, proxy_sum
 
 #: A Gaussian, a softmax and log odds.
 TASKS = ["regression", "digits", "logistic"]
