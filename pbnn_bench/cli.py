@@ -24,6 +24,14 @@ from pbnn_bench.packages import STUDIES, find_study
 PROGRAM = "pbnn-bench"
 SHELLS = ("bash", "zsh", "tcsh")
 
+#: What can be done with references.
+ACTIONS = {
+    "list": "what there is, and which checks it passed",
+    "verify": "check every file against its checksum and every gate against its bounds",
+    "export": "write means, sds and quantiles at the test points as CSV, for any language",
+    "score": "score predictions of your own against a reference",
+}
+
 
 class Command(NamedTuple):
     """A command: ``function``, given as ``module:name``, takes the parsed arguments."""
@@ -132,6 +140,17 @@ def _calibrate(parser: argparse.ArgumentParser) -> None:
     _results(parser)
 
 
+def _references(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("action", metavar="ACTION", help="; ".join(f"{name}: {text}" for name, text in ACTIONS.items()))
+    add("names", nargs="*", metavar="NAME", help="such as boston-tanh, or boston-tanh/weight100/split3 (default: all)")
+    add("--folder", type=Path, metavar="DIR", help="folder of the references (default: the suite's)")
+    add("--data", type=Path, metavar="DIR", help="folder of downloads, to read the rows that a reference is of")
+    add("--predictions", type=Path, metavar="FILE", help="score: .npz with outputs (draws, T) or (draws, T, K)")
+    add("--noise-sd", type=float, metavar="NUMBER", help="score: sd of the noise, in sds of the training targets")
+    add("--out", type=Path, metavar="FILE", help="export: the CSV file (default: the screen)")
+
+
 def _sizes(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
@@ -194,6 +213,16 @@ COMMANDS = {
         ),
         _calibrate,
         "pbnn_bench.calibrate:main",
+    ),
+    "references": Command(
+        "right answers for whole networks: list, verify, export and score against them",
+        (
+            "references list",
+            "references export boston-tanh/weight455/split0 --out boston.csv",
+            "references score boston-tanh/weight455/split0 --predictions mine.npz --noise-sd 0.28",
+        ),
+        _references,
+        "pbnn_bench.references:main",
     ),
     "compare": Command(
         "compare two finished runs, or two studies: verdicts that changed, numbers that moved beyond their error",
@@ -332,6 +361,7 @@ def completion(arguments: argparse.Namespace) -> None:
         "prior": [*PRIORS],
         "stochastic": [*STOCHASTIC],
         "shell": SHELLS,
+        "action": [*ACTIONS],
     }
     parser = build_parser()
     (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))

@@ -13,46 +13,23 @@ from implementations.infrastructure.errors import SettingError, unknown
 from implementations.infrastructure.files import Damaged, read_npz
 from implementations.networks.baselines import Predictions
 from implementations.networks.tasks import find_network_task
+from pbnn_bench.cli import ACTIONS
 from records.network_references import FOLDER, QUANTILES, NetworkReference, data_digest
 from records.network_scores import score
 
-ACTIONS = {
-    "list": "what there is, and which checks it passed",
-    "verify": "check every file against its checksum and every gate against its bounds; --data checks the rows too",
-    "export": "write means, sds and quantiles at the test points as CSV, for any language",
-    "score": "score predictions of your own against a reference",
-}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "action",
-        choices=list(ACTIONS),
-        metavar="ACTION",
-        help="; ".join(f"{name}: {ACTIONS[name]}" for name in ACTIONS),
-    )
-    add("names", nargs="*", metavar="NAME", help="such as boston-tanh, or boston-tanh/weight100/split3 (default: all)")
-    add("--folder", type=Path, default=FOLDER, metavar="DIR", help="folder of the references (default: the suite's)")
-    add("--data", type=Path, metavar="DIR", help="folder of downloads, to read the rows that a reference is of")
-    add("--predictions", type=Path, metavar="FILE", help="score: .npz with outputs (draws, T) or (draws, T, K)")
-    add("--noise-sd", type=float, metavar="NUMBER", help="score: sd of the noise, in sds of the training targets")
-    add("--out", type=Path, metavar="FILE", help="export: the CSV file (default: the screen)")
-
 
 def main(arguments: argparse.Namespace) -> int:
-    try:
-        paths = list(_found(arguments.folder, arguments.names))
-        if arguments.action == "list":
-            return _list(paths, arguments.folder)
-        if arguments.action == "verify":
-            return _verify(paths, arguments.data)
-        if len(paths) != 1:
-            raise SettingError(f"{arguments.action} takes one reference; {len(paths)} match: add /weight…/split…")
-        return (_export if arguments.action == "export" else _score)(NetworkReference.load(paths[0]), arguments)
-    except (SettingError, Damaged, OSError, ValueError) as error:
-        print(f"references: {error}", file=sys.stderr)
-        return 2
+    if arguments.action not in ACTIONS:
+        raise SettingError(unknown("action", arguments.action, ACTIONS))
+    folder = arguments.folder or FOLDER
+    paths = list(_found(folder, arguments.names))
+    if arguments.action == "list":
+        return _list(paths, folder)
+    if arguments.action == "verify":
+        return _verify(paths, arguments.data)
+    if len(paths) != 1:
+        raise SettingError(f"{arguments.action} takes one reference; {len(paths)} match: add /weight…/split…")
+    return (_export if arguments.action == "export" else _score)(NetworkReference.load(paths[0]), arguments)
 
 
 def _found(folder: Path, names: Sequence[str]) -> Iterator[Path]:
@@ -139,7 +116,10 @@ def _score(reference: NetworkReference, arguments: argparse.Namespace) -> int:
         if noise is None:
             raise SettingError("a regression needs --noise-sd, or an array 'noise_sd' with one number per draw")
         noise_sd = np.broadcast_to(np.asarray(noise, float), len(outputs))
-    found = score(Predictions(outputs, noise_sd, np.nan, np.nan), reference, data)
+    try:
+        found = score(Predictions(outputs, noise_sd, np.nan, np.nan), reference, data)
+    except ValueError as error:
+        raise SettingError(f"nothing is scored against it: {error}") from None
     print(json.dumps({name: value for name, value in vars(found).items() if value is not None}, indent=2))
     is_resolved = found.mean_error > 2 * found.floor
     print(

@@ -1,12 +1,11 @@
 """The command `pbnn-bench references`, on a made-up library of references."""
 
-import argparse
 import json
 
 import numpy as np
 import pytest
 
-from pbnn_bench import references
+from pbnn_bench.cli import main
 from records.network_references import make, write
 
 
@@ -26,9 +25,7 @@ def folder(tmp_path_factory):
 
 
 def run(folder, *words):
-    parser = argparse.ArgumentParser()
-    references.add_arguments(parser)
-    return references.main(parser.parse_args([*words, "--folder", str(folder)]))
+    return main(["references", *words, "--folder", str(folder)])
 
 
 def test_list_and_verify_say_what_passed(folder, capsys):
