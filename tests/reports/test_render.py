@@ -491,9 +491,7 @@ def test_a_kind_without_rows_is_named_with_the_benchmark_that_measures_it(tmp_pa
 
 def test_without_benchmarks_the_page_says_so_in_a_line_and_has_the_rest(page):
     text = section_text(page)
-    assert text.startswith(
-        "Not shown: no benchmarks are kept in benchmarks.json; make bench, then make bench"
-    )
+    assert text.startswith("Not shown: no benchmarks are kept in benchmarks.json; make bench, then make bench")
     assert "tables/benchmarks.csv" not in page.source
     assert "Every run" in page.text
 
