@@ -3,7 +3,7 @@
 from records.display import format_name, format_number
 from records.study import StudyResults
 from reports.drawing import Axis, Drawing, Guide, Panel, look_of
-from reports.figures.series import LABELS, hollow_keys, point, runs_of, unconverged_lines
+from reports.figures.series import LABELS, figure_of, point
 from reports.types import FigureSpec, NothingToShow
 
 
@@ -18,13 +18,11 @@ def draw(results: StudyResults) -> Drawing:
     panel.add(Guide("x", 1, "5 3"))
     for row, one in enumerate(settings):
         panel.add(*point(row, one.estimate("sd_ratio"), look_of(one["method"]), one.is_converged, along="x"))
-    return Drawing(
+    return figure_of(
         [panel],
         "Dashed, the exact width. Lines are 95 % intervals over seeds.",
-        runs_of(settings),
+        settings,
         f"{names[-1]} is {format_number(settings[-1].mean('sd_ratio'))} times as wide as it should be",
-        unconverged_lines(settings),
-        hollow_keys(settings),
     )
 
 

@@ -44,12 +44,10 @@ from reports.figures.series import (
     LABELS,
     SAME_WIDTH,
     draw_series,
-    hollow_keys,
+    figure_of,
     point,
-    runs_of,
     sweep_panel,
     trend,
-    unconverged_lines,
 )
 from reports.types import NothingToShow
 
@@ -80,18 +78,17 @@ def draw_calibration(results: StudyResults) -> Drawing:
     used = [setting for family in every for setting in family]
     way = trend((family for family in every if len(family) > 1), "confidence_gap")
     methods = in_order(method for families in shown.values() for method in families)
-    return Drawing(
+    return figure_of(
         [_gap_panel(results, variant, families, chosen[variant]) for variant, families in shown.items()],
         "Above 0 is overconfident, below underconfident. A target of weight w counts the data as w points: "
         "w = N is the posterior, w = n the target of mini-batches of n. Means over seeds with 95 % intervals.",
-        runs_of(used),
+        used,
         "The smaller the weight of the data, the less confident the answer" if way == "rises" else "",
-        (*(_choice(variant, best) for variant, best in chosen.items() if best), *unconverged_lines(used)),
-        [
+        notes=(*(_choice(variant, best) for variant, best in chosen.items() if best),),
+        keys=[
             *(Key(method_name(method), look_of(method), "") for method in methods),
             Key("exact, closed form", Look(SOFT), "5 3", has_mark=False),
             Key("n chosen for PBNN", Look(facts_of("pbnn").colour), "2 3", has_mark=False),
-            *hollow_keys(used),
         ],
     )
 
@@ -203,26 +200,24 @@ def draw_targets(results: StudyResults) -> Drawing:
         width = format_number(least.mean("sd_ratio"))
         title = f"Where its noise is small, PBNN samples the tempered posterior: {width} of its width at σ² = {noise}"
     resolved = sum(bool(row["sliced_w2_resolved"]) for row in least.evidence)
-    return Drawing(
+    return figure_of(
         panels,
         "Solid, the tempered posterior of the same n; broken, the tempered chain's own distance, which is Monte Carlo "
         "error (subtracted from that of the mean). Noise grows with η and falls with M; a difference between targets "
         "would not.",
-        runs_of([*used, *levels]),
+        [*used, *levels],
         title,
-        (
+        notes=(
             f"Where the noise is least ({format_settings(least, 'preconditioner')}, σ² = {noise}) the sliced W2 is "
             f"{format_value(least, 'sliced_w2')}; in {resolved} of {len(least.evidence)} seeds it exceeds "
             f"{RESOLUTION:g} Monte Carlo errors.",
             *(f"{format_name(one, 'step_size')}: sliced W2 {format_value(one, 'sliced_w2')}." for one in levels),
-            *unconverged_lines([*used, *levels]),
         ),
-        [
+        keys=[
             *(
                 Key(f"{task_name(one)}: {format_name(one, 'step_size')}", look_of("tempered"), "5 3", has_mark=False)
                 for one in levels
-            ),
-            *hollow_keys(used),
+            )
         ],
     )
 
@@ -275,17 +270,15 @@ def draw_cure(results: StudyResults) -> Drawing:
     longer = [_is_overconfident(one) for one in found if one.full["num_epochs"] is not None]
     usual = [_is_overconfident(one) for one in found if one.full["num_epochs"] is None]
     title = "Networks trained to overfit are overconfident, and the n that cures them depends on the prior"
-    return Drawing(
+    return figure_of(
         panels,
         f"Above {margin:g} (dotted) a network is overconfident: there a smaller n can help. Rings: the n with the "
         "least ECE on validation images. The last point of a line is the posterior of all data.",
-        runs_of(used),
+        used,
         title if longer and usual and all(longer) and not any(usual) else "",
-        unconverged_lines(used),
-        [
+        keys=[
             *(Key(f"prior sd {scale:g}", look, "") for scale, look in looks.items()),
             Key("n chosen on validation images", Look(SOFT), is_hollow=True),
-            *hollow_keys(used),
         ],
     )
 
@@ -345,12 +338,10 @@ def draw_layers(results: StudyResults) -> Drawing:
     title = f"On a whole network the penalty method's band is {format_number(ours)} times as wide as the reference's"
     if farthest.mean("sd_ratio") - 1 > rule["width"]:
         title += f", {method_name(farthest['method'])}'s up to {format_number(farthest.mean('sd_ratio'))} times"
-    return Drawing(
+    return figure_of(
         [width, place],
         "Against long Hamiltonian chains, all methods at the same target. Green: the margins within which claim 20 "
         "holds. Lines are 95 % intervals over seeds; a single seed has none.",
-        runs_of(shown),
+        shown,
         title if abs(ours - 1) <= rule["width"] else "",
-        unconverged_lines(shown),
-        hollow_keys(shown),
     )

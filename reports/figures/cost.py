@@ -1,10 +1,9 @@
 """What an answer costs: bias against the price of an effective draw, and prices as N grows."""
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 from records.display import (
     estimate_parts,
@@ -25,11 +24,9 @@ from reports.figures.series import (
     DASHES,
     LABELS,
     draw_series,
-    hollow_keys,
+    figure_of,
     listed,
     point,
-    runs_of,
-    unconverged_lines,
 )
 from reports.leaderboard import CRITERION, target_text
 from reports.tables import MARGIN
@@ -185,14 +182,13 @@ def _draw_bias(settings: Sequence[SettingRuns], price: str, unit: str) -> Drawin
         panels.append(panel)
     used = [one.setting for one in shown]
     method, times = won.most_common(1)[0] if won else ("", 0)
-    return Drawing(
+    return figure_of(
         panels,
         "A mark is the upper end of the error's 95 % interval (mean or width, the larger); its line leads to the lower "
         f"end, 0 at the bottom. Ringed: the cheapest surely below {MARGIN} sd (dotted). Grey: off the frontier.",
-        runs_of(used),
+        used,
         f"{method} is the cheapest right method on {times} of the {won.total()} targets that have one" if won else "",
-        (_counted(shown), *unconverged_lines(used)),
-        hollow_keys(used),
+        notes=(_counted(shown),),
     )
 
 
@@ -250,14 +246,16 @@ def draw_best(results: StudyResults) -> Drawing:
     means = [ratio.mean or 0.0 for ratio in ratios]
     times = " to ".join(dict.fromkeys(format_rounded(end(means)) for end in (min, max)))
     lost = [target_text(*one.target) for one in found if one.ours is None]
-    return Drawing(
+    return figure_of(
         [panel],
         "On each line the best mini-batch chain and the best full-data chain, of those with a small bias. An "
         "evaluation is of one data point."
         + (f" Not shown: {', '.join(lost)}, where no mini-batch chain qualifies." if lost else ""),
-        runs_of(one for pair in pairs for one in pair),
+        [one for pair in pairs for one in pair],
         f"Per evaluation, mini-batches give {times} times the effective draws of full data" if min(means) > 1 else "",
-        tuple(f"{target}: ratio {format_estimate(ratio)}." for target, ratio in zip(targets, ratios, strict=True)),
+        notes=tuple(
+            f"{target}: ratio {format_estimate(ratio)}." for target, ratio in zip(targets, ratios, strict=True)
+        ),
     )
 
 
@@ -265,46 +263,33 @@ def draw_best(results: StudyResults) -> Drawing:
 
 
 def draw_cost_of_a_draw(results: StudyResults) -> Drawing:
-    """Evaluations, and seconds, for an effective draw against N; a line for each method."""
-    of_method: dict[str, list[list[SettingRuns]]] = {}
-    for family in by_size([one for one in one_backend(results.ran(weight="data")) if one.has("seconds_per_draw")]):
-        of_method.setdefault(family[0]["method"], []).append(family)
-    # Of each method the line with the most N.
-    families = [max(of_method[method], key=len) for method in in_order(of_method)]
+    """Evaluations, and seconds, for an effective draw against N; a line for each method, at the most N."""
+    found = by_size([one for one in one_backend(results.ran(weight="data")) if one.has("seconds_per_draw")])
+    longest = {family[0]["method"]: family for family in sorted(found, key=len)}
+    families = {method: longest[method] for method in in_order(family[0]["method"] for family in found)}
     if not families:
         raise NothingToShow("no method has an effective sample size at two numbers of training points")
-    panels, keys = [], []
-    for column, unit in (
-        ("evaluations_per_draw", "evaluations of points"),
-        ("seconds_per_draw", "seconds of sampling"),
-    ):
-        panel = Panel("", Axis(LABELS["num_points"], "log"), Axis(f"{unit} for an effective draw", "log"), 230)
-        for family in families:
-            draw_series(panel, family, _num_points, column, *_look(family[0]), method_name(family[0]["method"]))
-        panels.append(panel)
-    for family in families:
-        look, dash = _look(family[0])
-        keys.append(Key(method_name(family[0]["method"]), look, dash))
-    used = [one for family in families for one in family]
+    # Broken lines are of full-data methods.
+    dashes = {method: "" if facts_of(method).is_minibatch else DASHES[1] for method in families}
+    panels = []
+    for column, unit in {"evaluations_per_draw": "evaluations", "seconds_per_draw": "seconds of sampling"}.items():
+        panels.append(Panel("", Axis(LABELS["num_points"], "log"), Axis(f"{unit} for an effective draw", "log"), 230))
+        for method, family in families.items():
+            look = look_of(method)
+            draw_series(panels[-1], family, _num_points, column, look, dashes[method], method_name(method))
+    used = [one for family in families.values() for one in family]
     smallest, largest = (end(one["num_points"] for one in used) for end in (min, max))
-    growths = [
-        family[-1].mean("evaluations_per_draw") / family[0].mean("evaluations_per_draw")
-        for family in families
-        if family[0]["method"] in CONTROLLED
-    ]
     times = "A thousand times the data" if largest == 1000 * smallest else f"From N = {smallest:,} to {largest:,}"
-    title = f"Cost of an effective draw from N = {smallest:,} to {largest:,}"
-    if growths:
-        title = (
-            f"{times}: with control variates an effective draw takes at most {max(growths):.2g} times the evaluations"
-        )
-    return Drawing(
+    ends = [(families[method][0], families[method][-1]) for method in CONTROLLED if method in families]
+    growths = [last.mean("evaluations_per_draw") / first.mean("evaluations_per_draw") for first, last in ends]
+    most = f"{max(growths, default=0):.2g}"
+    return figure_of(
         panels,
         "The price of an effective draw at w = N, without warm-up; means over seeds, 95 % intervals. Broken lines: "
-        f"full-data methods. {_largest_gap(used)}",
-        runs_of(used),
-        title,
-        keys=[*keys, *hollow_keys(used)],
+        "full-data methods.",
+        used,
+        f"{times}: with control variates an effective draw takes at most {most} times the evaluations" if ends else "",
+        keys=[Key(method_name(method), look_of(method), dash) for method, dash in dashes.items()],
     )
 
 
@@ -312,69 +297,43 @@ def _num_points(setting: SettingRuns) -> float:
     return float(setting["num_points"])
 
 
-def _look(setting: SettingRuns) -> tuple[Look, str]:
-    """Broken lines are of full-data methods."""
-    return look_of(setting["method"]), "" if facts_of(setting["method"]).is_minibatch else DASHES[1]
-
-
-def _largest_gap(settings: Iterable[SettingRuns]) -> str:
-    """The cheapest full-data sampler over the cheapest mini-batch chain, at the largest N where both ran."""
-    seconds: dict[bool, dict[int, float]] = {True: {}, False: {}}
-    for one in settings:
-        # Draws that read no data, such as those of Laplace, are of no chain.
-        if one.mean("evaluations_per_draw") > 0:
-            sizes, size = seconds[facts_of(one["method"]).is_minibatch], int(one["num_points"])
-            sizes[size] = min(sizes.get(size, math.inf), one.mean("seconds_per_draw"))
-    common = max(seconds[True].keys() & seconds[False].keys(), default=None)
-    if common is None:
-        return ""
-    ratio = format_rounded(seconds[False][common] / seconds[True][common])
-    sampler = f"At N = {common:,} the cheapest full-data sampler"
-    return f"{sampler} takes {ratio} times as long as the cheapest mini-batch chain."
+def _time(setting: SettingRuns) -> float:
+    return setting.mean("step_microseconds")
 
 
 def draw_step_cost(results: StudyResults) -> Drawing:
     """The time of a step against the number of training points, a line for each method and backend."""
-    # The same task and setting, whatever N; points drawn afresh are another task's.
-    key = ("task", "stochastic", "prior", "prior_scale", "fresh_points", "label", "backend")
-    families: dict[tuple[str, ...], list[SettingRuns]] = {}
-    for setting in results.ran():
-        families.setdefault(tuple(str(setting[name]) for name in key), []).append(setting)
-    grown = [sorted(family, key=_num_points) for family in families.values() if len(family) > 1]
+    # Points drawn afresh are another task's. A step reads as much whatever the weight of its target.
+    grown = by_size([one for one in results.ran() if one["fresh_points"] is None])
     if not grown:
         raise NothingToShow("no setting was run at two numbers of training points; the study 'scaling' does that")
-    # A step reads as much whatever the weight of its target: one line for each method and backend, the longest.
-    shown: dict[tuple[str, str], list[SettingRuns]] = {}
-    for family in sorted(grown, key=len, reverse=True):
-        shown.setdefault((family[0]["method"], family[0]["backend"]), family)
-    backends = list(dict.fromkeys(family[0]["backend"] for family in grown))
+    longest = {(one[0]["method"], one[0]["backend"]): one for one in sorted(grown, key=len)}
+    backends = list(dict.fromkeys(backend for _, backend in longest))
     panel = Panel(x=Axis(LABELS["num_points"], "log"), y=Axis("µs for a step of one chain", "log"), height=260)
     keys, growths = [], dict[str, float]()
-    for (method, backend), family in shown.items():
+    methods = in_order(method for method, _ in longest)
+    for method, backend in (pair for pair in product(methods, backends) if pair in longest):
+        family = longest[method, backend]
         look, dash = look_of(method), DASHES[backends.index(backend) % len(DASHES)]
-        panel.add(Line([_num_points(one) for one in family], [_time(one) for one in family], look.colour, dash))
         name = f"{format_name(family[0], 'step_size', 'preconditioner')}, {backend}"
+        panel.add(Line([_num_points(one) for one in family], [_time(one) for one in family], look.colour, dash))
         for one in family:
             panel.add(*point(_num_points(one), one.estimate("step_microseconds"), look, name=name))
         keys.append(Key(name, look, dash))
         growths.setdefault(method, _time(family[-1]) / _time(family[0]))
-    used = [setting for family in grown for setting in family]
-    smallest, largest = (end(map(_num_points, used)) for end in (min, max))
-    costliest = max(used, key=_time)
+    used = [one for family in longest.values() for one in family]
+    smallest, costliest = min(map(_num_points, used)), max(used, key=_time)
     slope = [_time(costliest) * size / _num_points(costliest) for size in (smallest, _num_points(costliest))]
     panel.add(Line([smallest, _num_points(costliest)], slope, INK, DASHES[2]))
     panel.keys = keys
     # One method that reads mini-batches, and one that reads everything.
     named = {facts_of(method).is_minibatch: method for method in reversed(growths)}.values()
     takes = [f"{format_number(growths[method], 2)} times as long ({method_name(method)})" for method in named]
-    return Drawing(
+    times = max(map(_num_points, used)) / smallest
+    return figure_of(
         [panel],
-        f"Time of a step from N = {smallest:,.0f} to {largest:,.0f}, without warm-up and compilation; means over seeds "
-        "with 95 % intervals. Dotted, a time that grows as N. These chains are short and need not have converged.",
-        runs_of(used),
-        f"On {largest / smallest:,.0f} times the data a step takes, in elapsed time, {listed(takes)}",
+        "Time of a step, without warm-up and compilation; means over seeds with 95 % intervals. Dotted, a time that "
+        "grows as N. These chains are short and need not have converged.",
+        used,
+        f"On {times:,.0f} times the data a step takes, in elapsed time, {listed(takes)}",
     )
-
-
-def _time(setting: SettingRuns) -> float:
-    return setting.mean("step_microseconds")

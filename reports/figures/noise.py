@@ -16,13 +16,11 @@ from reports.drawing import MARKERS, SOFT, Axis, Bar, Drawing, Guide, Key, Line,
 from reports.figures.series import (
     LABELS,
     few,
-    hollow_keys,
+    figure_of,
     listed,
     point,
-    runs_of,
     sweep_panel,
     trend,
-    unconverged_lines,
 )
 from reports.types import NothingToShow
 
@@ -43,13 +41,11 @@ def draw_acceptance(results: StudyResults) -> Drawing:
     used = [setting for families in shown.values() for family in families for setting in family]
     ways = {axis: trend(filter(_is_penalised, families), "acceptance_rate") for axis, families in shown.items()}
     parts = [f"{way} with {SYMBOLS[axis]}" for axis, way in ways.items() if way]
-    return Drawing(
+    return figure_of(
         [sweep_panel(families, axis, "acceptance_rate", y=rate) for axis, families in shown.items()],
         "Each line changes one setting and keeps the others; means over seeds with 95 % intervals.",
-        runs_of(used),
+        used,
         f"With the penalty, acceptance {listed(parts)}" if parts else "",
-        unconverged_lines(used),
-        hollow_keys(used),
     )
 
 
@@ -93,14 +89,12 @@ def draw_penalty(results: StudyResults) -> Drawing:
         f"Without the penalty the band is up to {format_number(worst['naive'])} times as wide as it should be, with it "
         f"up to {format_number(worst['pbnn'])} times"
     )
-    return Drawing(
+    return figure_of(
         [*panels, _price_of_the_penalty(audited)],
         f"Predictive sd over the exact one (dashed: right) on {task_name(exact[0])}. Last, PBNN's acceptance over the "
         "exact rule's; the curve is 2Φ(−σ/2), the theory for Gaussian noise between equal losses.",
-        runs_of([*used, *audited]),
+        [*used, *audited],
         title if worst["naive"] > worst["pbnn"] > 0 else "",
-        unconverged_lines([*used, *audited]),
-        hollow_keys([*used, *audited]),
     )
 
 
@@ -166,11 +160,11 @@ def draw_regime_map(results: StudyResults) -> Drawing:
         for count in dict.fromkeys((batches[0], batches[-1]))
     ]
     above = sum(abs(residual) > BIAS_BUDGET for residual in residuals)
-    return Drawing(
+    return figure_of(
         panels,
         "0 is detailed balance. Lines: theory, for Gaussian noise and moves of Δ = 1. Dotted: the bias budget, |r| = "
         f"{BIAS_BUDGET:g}; {above} of {len(used)} settings exceed it. Dashed: σ = 2.38, best where σ² is known.",
-        runs_of(used),
+        used,
         f"A bias budget of |r| = {BIAS_BUDGET:g} allows σ² up to {' and '.join(limits)}",
         keys=[Key(f"M = {count}", look, "") for count, look in looks.items()],
     )
@@ -221,28 +215,26 @@ def draw_decisions(results: StudyResults) -> Drawing:
         panels.append(Panel(task_name(variant), share, height=13, rows=names))
         panels[-1].add(*(shape for row, one in enumerate(part.values()) for shape in _decisions(row, one)))
         panels[-1].add(Guide("x", 0, ""))
-    kinds = {"penalty": [one for one in settings if _is_penalised([one])]}
-    kinds["naive"] = [one for one in settings if facts_of(one["method"]).acceptance == "naive"]
-    most = {kind: max(one.mean(ACCEPTS) for one in found) for kind, found in kinds.items() if found}
-    title = ""
-    if "penalty" in most and most["penalty"] < most.get("naive", math.inf):
-        without = f", {100 * most['naive']:.0f} % in a naive test" if "naive" in most else ""
-        title = f"Wrong accepts: at most {100 * most['penalty']:.0f} % of steps with the penalty{without}"
-    return Drawing(
+    penalised, naive = (
+        max((one.mean(ACCEPTS) for one in settings if facts_of(one["method"]).acceptance.startswith(rule)), default=0)
+        for rule in ("penalty", "naive")
+    )
+    title = (
+        f"Wrong accepts: at most {100 * penalised:.0f} % of steps with the penalty, {100 * naive:.0f} % in a naive test"
+    )
+    return figure_of(
         panels,
         "Wrong: on all data the exact rule decides otherwise, with the same random numbers. Wrong rejects (pale) cost "
         "time, wrong accepts bias, unless a method is exact by a rule of its own. Each at its worst.",
-        runs_of(settings),
-        title,
-        (
+        settings,
+        title if 0 < penalised < naive else "",
+        notes=(
             *(
                 f"{task_name(one)}, {format_name(one, 'preconditioner')}: {format_value(one, ACCEPTS)} wrong accepts, "
                 f"{format_value(one, REJECTS)} wrong rejects."
                 for one in settings
             ),
-            *unconverged_lines(settings),
         ),
-        hollow_keys(shown),
     )
 
 
@@ -304,18 +296,17 @@ def draw_noise(results: StudyResults) -> Drawing:
             f"Few mini-batches understate the noise: {share} of its variance, in the median, at "
             f"{format_setting(least, 'num_batches')}"
         )
-    return Drawing(
+    return figure_of(
         panels,
         "First, the largest error of a probability if the noise is treated as normal; dotted, by chance. Last, the "
         "median of estimated over true variance, with the middle 90 % of steps (thin): few mini-batches often "
         "underestimate the noise.",
-        runs_of(used),
+        used,
         title,
-        (
+        notes=(
             f"{steps} audited steps per run; a Kolmogorov-Smirnov test rejects normality at 5 % in {rejected} of "
             f"{len(rows)} runs.",
             "The estimate treats the data as endless, so with many mini-batches it is N/(N - n M) times too large.",
-            *unconverged_lines(used),
         ),
-        [*keys, *hollow_keys(used)],
+        keys=keys,
     )

@@ -15,7 +15,7 @@ from records.reference import Reference
 from records.setting_runs import POSTERIOR, SettingRuns, full_data, nearest
 from records.study import StudyResults
 from reports.drawing import INK, SOFT, Axis, Band, Dots, Drawing, Guide, Key, Line, Look, Panel, thinned, values_of
-from reports.figures.series import SAME_WIDTH, listed, runs_of
+from reports.figures.series import SAME_WIDTH, figure_of, listed
 from reports.reliability import add_curve, reliability_panel
 from reports.types import NothingToShow
 
@@ -132,14 +132,14 @@ def draw_linear(results: StudyResults) -> Drawing:
         left = listed(f"{format_number(one.mean('sd_ratio'))} ({name})" for name, one in columns.items())
         times = format_number(naive.mean("sd_ratio"), 2)
         message = f"Figure 1: without the penalty the band is {times} times as wide as it should be, with it {left}"
-    return Drawing(
+    return figure_of(
         panels,
         f"Mean ± 1 sd of f on the data of seed {seed}, and the same without the exact mean. "
         f"Every chain targets the posterior of all data (w = N). {BAND_NOTE}",
-        runs_of(used),
+        used,
         message,
-        _notes(used),
-        [
+        notes=_notes(used),
+        keys=[
             DATA,
             *(
                 Key(f"{method_name(method)}, mean ± sd", Look(facts_of(method).colour), "", False, band=0.4)
@@ -211,14 +211,14 @@ def _draw_four(results: StudyResults, wanted: Mapping[str, SettingRuns | None], 
         _add_bands(panels[-1], setting, drawn[title], [3, 2, 1])
         panels.append(_strip(title, setting, drawn[title]))
     widths = {title[1]: format_number(one.mean("sd_ratio"), 2) for title, one in used.items() if one.has("sd_ratio")}
-    return Drawing(
+    return figure_of(
         panels,
         f"Mean and ± 1, 2, 3 sd of f, seed {', '.join(map(str, sorted(set(seeds.values()))))}; dashed, the exact ± 3 "
         f"sd of the panel's own target. Strips: ± 1 sd in units of the exact one. {BAND_NOTE}",
-        runs_of(used.values()),
+        used.values(),
         message.format(**widths) if len(widths) == len(wanted) else "",
-        _notes(list(used.values())),
-        [DATA, *(Key(f"± {sd} sd", Look(SOFT), None, False, band=0.22 * (4 - sd)) for sd in (1, 2, 3)), EXACT],
+        notes=_notes(list(used.values())),
+        keys=[DATA, *(Key(f"± {sd} sd", Look(SOFT), None, False, band=0.22 * (4 - sd)) for sd in (1, 2, 3)), EXACT],
     )
 
 
@@ -258,14 +258,14 @@ def draw_reliability_diagrams(results: StudyResults) -> Drawing:
     used = [setting for pair in pairs.values() for setting in pair]
     gaps = {task: [one.mean("confidence_gap") for one in pair] for task, pair in pairs.items() if len(pair) == 2}
     parts = [f"{_signed(full)} to {_signed(pbnn)} on {task}" for task, (full, pbnn) in gaps.items()]
-    return Drawing(
+    return figure_of(
         [_reliability(results, task, pair) for task, pair in pairs.items()],
         "Below the diagonal is overconfident, above it underconfident. Means over seeds on the test points, with 95 % "
         f"intervals; bins of fewer than {MIN_COUNT} points are left out."
         + (" digits instead of mnist, where no run ended well." if is_substituted and "digits" in pairs else ""),
-        runs_of(used),
+        used,
         f"Figure 3: from full data to PBNN the confidence gap goes from {listed(parts)}" if parts else "",
-        tuple(
+        notes=tuple(
             f"{task}, {format_name(one)}: ECE {format_value(one, 'ece')}, gap {format_value(one, 'confidence_gap')}, "
             f"accuracy {format_value(one, 'accuracy')}; {len(one.converged)} of {len(one.ok)} runs have converged."
             for task, pair in pairs.items()

@@ -27,7 +27,7 @@ from reports.drawing import (
     Point,
     look_of,
 )
-from reports.figures.series import hollow_keys, point, runs_of, unconverged_lines
+from reports.figures.series import figure_of, point
 from reports.types import NothingToShow
 
 #: What a run can come to, worst last, with its colour.
@@ -174,14 +174,17 @@ def draw_backends(results: StudyResults) -> Drawing:
             f"{apart} of {len(differences)} intervals exclude 0 (one in twenty does by chance); the largest difference "
             f"is {largest}."
         )
-    return Drawing(
+    return figure_of(
         [times, answers],
         "Time of a step of one chain: sampling alone, one thread, mean over seeds; and the difference of the "
         "answers from the first backend's, paired by seed, with 95 % intervals.",
-        runs_of(used),
+        used,
         message,
-        (*numbers, *_skipped(results), *unconverged_lines(used)),
-        [*(Key(name, look) for name, look in LOOKS.items() if any(name in one for one in several)), *hollow_keys(used)],
+        notes=(
+            *numbers,
+            *_skipped(results),
+        ),
+        keys=[*(Key(name, look) for name, look in LOOKS.items() if any(name in one for one in several))],
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from metrics.seeds import Estimate
 from records.display import format_given, format_name, task_name
 from records.setting_runs import CONVERGED, SettingRuns
-from reports.drawing import SOFT, Axis, Key, Line, Look, Panel, Point, look_of
+from reports.drawing import SOFT, Axis, Drawing, Key, Line, Look, Panel, Point, look_of
 
 #: Axis labels of the columns that figures show.
 LABELS = {
@@ -26,8 +26,6 @@ DASHES = ("", "6 3", "2 3", "6 3 2 3")
 MAX_LINES = 4
 #: Two bands look the same when their sd differ by less, as a share.
 SAME_WIDTH = 0.1
-#: Explains a hollow mark.
-HOLLOW = Key("not converged", Look(SOFT), is_hollow=True)
 
 
 def runs_of(settings: Iterable[SettingRuns]) -> tuple[str, ...]:
@@ -35,16 +33,22 @@ def runs_of(settings: Iterable[SettingRuns]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(run for setting in settings for run in setting.runs))
 
 
-def hollow_keys(settings: Iterable[SettingRuns]) -> list[Key]:
-    """The key of hollow marks, where there are any."""
-    return [] if all(setting.is_converged for setting in settings) else [HOLLOW]
-
-
-def unconverged_lines(settings: Sequence[SettingRuns]) -> tuple[str, ...]:
-    """The line about runs that have not converged; none where all have."""
-    runs = runs_of(settings)
-    missing = len(runs) - len({row["run"] for setting in settings for row in setting.converged})
-    return (f"Hollow: {missing} of {len(runs)} runs have not converged ({CONVERGED}).",) if missing else ()
+def figure_of(
+    panels: Sequence[Panel],
+    caption: str,
+    used: Iterable[SettingRuns],
+    title: str = "",
+    notes: Sequence[str] = (),
+    keys: Sequence[Key] = (),
+) -> Drawing:
+    """A drawing with the runs of the settings it shows, and a word and a key for those that have not converged."""
+    used = list(used)
+    runs = runs_of(used)
+    missing = len(runs) - len({row["run"] for setting in used for row in setting.converged})
+    if missing:
+        notes = [*notes, f"Hollow: {missing} of {len(runs)} runs have not converged ({CONVERGED})."]
+        keys = [*keys, Key("not converged", Look(SOFT), is_hollow=True)]
+    return Drawing(panels, caption, runs, title, tuple(notes), keys)
 
 
 def trend(families: Iterable[Sequence[SettingRuns]], column: str) -> str:

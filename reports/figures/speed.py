@@ -5,9 +5,8 @@ A study's runs have no part in it.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from statistics import median
-from typing import Self
 
 from implementations.backends import BACKENDS
 from records.display import method_name
@@ -125,97 +124,27 @@ def draw_peers(benchmarks: Benchmarks) -> Drawing:
 # As something grows
 
 
-@dataclass(frozen=True, eq=False)
-class Growth:
-    """Rows of a method that differ in one number alone, each timed in turn with the same baseline.
-
-    Their times are shown as ratio times the baseline's median time: the machine is not equally fast at all times, and
-    other work on it falls on both sides of a ratio.
-    """
-
-    method: str
-    #: The number in which they differ, and the rows in its order.
-    axis: str
-    rows: Sequence[Row]
-    #: The baseline's number, and its time.
-    baseline: int
-    microseconds: float
-
-    @classmethod
-    def of(cls, method: str, rows: Sequence[Row], axis: str) -> Self:
-        # Only its name says what the baseline's number is: ``pbnn, N = 10,000``.
-        (baseline,) = {int(re.findall(r"\d[\d,]*", row["baseline"])[0].replace(",", "")) for row in rows}
-        ordered = sorted(rows, key=lambda row: int(row[axis]))
-        return cls(method, axis, ordered, baseline, median(row["baseline_microseconds"] for row in rows))
-
-    @property
-    def points(self) -> list[tuple[int, float]]:
-        """Number and microseconds of each, the baseline among them."""
-        ratios = [(self.baseline, 1.0), *((int(row[self.axis]), row["ratio"]) for row in self.rows)]
-        return [(number, ratio * self.microseconds) for number, ratio in sorted(ratios)]
-
-    @property
-    def name(self) -> str:
-        return "reading the rows of a PBNN step" if self.method == ROWS else method_name(self.method)
-
-    @property
-    def key(self) -> Key:
-        return (
-            Key(self.name, Look(SOFT, CROSS), DASHES[1])
-            if self.method == ROWS
-            else Key(self.name, look_of(self.method), "")
-        )
-
-    def draw(self, panel: Panel) -> None:
-        _, look, dash, *_ = self.key
-        panel.add(
-            Line([number for number, _ in self.points], [time for _, time in self.points], look.colour, dash or "")
-        )
-        quartiles = {row[self.axis]: (row["ratio_low"], row["ratio_high"]) for row in self.rows}
-        for number, time in self.points:
-            low, high = quartiles.get(number, (1.0, 1.0))
-            ends = (low * self.microseconds, high * self.microseconds)
-            panel.add(Point(number, time, look, y_ends=ends, name=self.name))
-
-
-def _growths(rows: Sequence[Row], axis: str) -> list[Growth]:
-    return [Growth.of(method, _of(rows, method=method), axis) for method in in_order(row["method"] for row in rows)]
-
-
 IN_TURN = "Each was timed in turn with the step of {}; shown is its ratio times the median time of that step."
 
 
 def draw_points(benchmarks: Benchmarks) -> Drawing:
     """The cost of a step as the data grow, and the memory that goes with it."""
     rows = _some(benchmarks.of_kind("points"), "with more data", "bench_points")
-    growths = _growths(rows, "num_points")
+    caption = f"Time of a step of one chain as the data grow. {IN_TURN.format('the fewest points')}"
+    drawing = _growing(rows, "num_points", Axis(STEP_TIME, "log"), caption, lambda count: f"N = {count:,}")
     measured = [row for row in rows if row.get("other_mb") is not None]
-    panel = Panel(x=Axis(LABELS["num_points"], "log"), y=Axis(STEP_TIME, "log"))
-    for growth in growths:
-        growth.draw(panel)
-    title = ""
-    for growth in growths:
-        if growth.method == "pbnn":
-            last = growth.rows[-1]
-            factor = last["num_points"] / growth.baseline
-            title = f"With {factor:,.0f} times the data a step of PBNN takes {last['ratio']:.2g} times as long"
-    data = [Key("the data themselves", Look(SOFT), DASHES[2], has_mark=False)] if measured else []
-    return Drawing(
-        [panel, *([_memory(measured)] if measured else [])],
-        f"Time of a step of one chain as the data grow. {IN_TURN.format('the fewest points')}",
-        title=title,
-        notes=_targets(rows),
-        keys=[*(growth.key for growth in growths), *data],
-    )
+    if not measured:
+        return drawing
+    data = Key("the data themselves", Look(SOFT), DASHES[2], has_mark=False)
+    return replace(drawing, panels=[*drawing.panels, _memory(measured)], keys=[*drawing.keys, data])
 
 
 def _memory(rows: Sequence[Row]) -> Panel:
     panel = Panel(x=Axis(LABELS["num_points"], "log"), y=Axis("MB: the data (dotted), and the rest", "log"))
-    # Methods keep the data in different forms; the largest stands for them.
     counts = sorted({row["num_points"] for row in rows})
-    panel.add(
-        Line(counts, [max(row["data_mb"] for row in _of(rows, num_points=count)) for count in counts], SOFT, "2 3")
-    )
+    # Methods keep the data in different forms; the largest stands for them.
+    data = [max(row["data_mb"] for row in _of(rows, num_points=count)) for count in counts]
+    panel.add(Line(counts, data, SOFT, DASHES[2]))
     for method in in_order(row["method"] for row in rows):
         used = sorted((row["num_points"], row["other_mb"]) for row in _of(rows, method=method))
         panel.add(Line([count for count, _ in used], [size for _, size in used], look_of(method).colour))
@@ -234,28 +163,39 @@ def draw_batch_size(benchmarks: Benchmarks) -> Drawing:
     """The cost of a step against the size of its mini-batches."""
     rows = _some(benchmarks.of_kind("batch_size"), "with other mini-batches", "bench_batch_size")
     caption = f"Time of a step. Dotted, one that grows as n. {IN_TURN.format('the usual n')}"
-    drawing = _growing(rows, "batch_size", Axis(STEP_TIME, "log"), caption, lambda size: f"n = {size:,}")
-    for growth in _growths(rows, "batch_size"):
-        sizes = [size for size, _ in growth.points]
-        drawing.panels[0].add(Line(sizes, [growth.microseconds * size / growth.baseline for size in sizes], INK, "2 3"))
-    return drawing
+    return _growing(rows, "batch_size", Axis(STEP_TIME, "log"), caption, lambda size: f"n = {size:,}")
 
 
 def _growing(rows: Sequence[Row], axis: str, y: Axis, caption: str, name: Callable[[int], str]) -> Drawing:
-    growths = _growths(rows, axis)
-    values = {float(number) for growth in growths for number, _ in growth.points}
-    panel = Panel(x=Axis(LABELS[axis], "log", ticks=sorted(values)), y=y)
-    for growth in growths:
-        growth.draw(panel)
-    last = growths[0].rows[-1]
-    return Drawing(
-        [panel],
-        caption,
-        title=f"With {name(last[axis])} a step of {growths[0].name} takes {last['ratio']:.2g} times that with "
-        f"{name(growths[0].baseline)}",
-        notes=_targets(rows),
-        keys=[growth.key for growth in growths],
-    )
+    """A line for each method over the number in which its rows differ.
+
+    A time is its ratio times the baseline's median time: the machine is not equally fast at all times, and other work
+    on it falls on both sides of a ratio.
+    """
+    panel, keys, titles = Panel(y=y), [], {}
+    for method in in_order(row["method"] for row in rows):
+        own = sorted(_of(rows, method=method), key=lambda row: int(row[axis]))
+        # Only its name says what the baseline's number is: ``pbnn, N = 10,000``.
+        (baseline,) = {int(re.findall(r"\d[\d,]*", row["baseline"])[0].replace(",", "")) for row in own}
+        unit = median(row["baseline_microseconds"] for row in own)
+        ratios = {int(row[axis]): [row[end] for end in ("ratio", "ratio_low", "ratio_high")] for row in own}
+        times = {number: [unit * ratio for ratio in found] for number, found in ratios.items()} | {baseline: [unit] * 3}
+        is_reading = method == ROWS
+        label = "reading the rows of a PBNN step" if is_reading else method_name(method)
+        look, dash = (Look(SOFT, CROSS), DASHES[1]) if is_reading else (look_of(method), "")
+        panel.add(Line(sorted(times), [times[number][0] for number in sorted(times)], look.colour, dash))
+        for number, (time, low, high) in sorted(times.items()):
+            panel.add(Point(number, time, look, y_ends=(low, high), name=label))
+        if axis == "batch_size":
+            panel.add(Line(sorted(times), [unit * size / baseline for size in sorted(times)], INK, DASHES[2]))
+        keys.append(Key(label, look, dash))
+        last, factor = own[-1][axis], own[-1]["ratio"]
+        titles[method] = f"With {name(last)} a step of {label} takes {factor:.2g} times that with {name(baseline)}"
+    # Numbers of points are powers of ten, which the axis names itself.
+    ticks = () if axis == "num_points" else sorted({point.x for point in panel.of(Point)})
+    panel.x = Axis(LABELS[axis], "log", ticks=ticks)
+    title = titles.get("pbnn", next(iter(titles.values())))
+    return Drawing([panel], caption, title=title, notes=_targets(rows), keys=keys)
 
 
 def draw_overview(benchmarks: Benchmarks) -> Drawing:
