@@ -266,7 +266,9 @@ def _arrays(network: Network, data: NetworkData, outputs: np.ndarray, positions:
     }
     if network.likelihood == "softmax":
         del kept["quantiles"]
-        kept["probabilities"] = softmax(flat, axis=-1).mean(axis=0).astype(np.float32)
+        probabilities = softmax(flat, axis=-1)
+        kept["probabilities"] = probabilities.mean(axis=0).astype(np.float32)
+        kept["probabilities_sd"] = probabilities.std(axis=0).astype(np.float32)
     if network.learns_noise:
         kept["log_noise_draws"] = log_noises(network, positions)[_evenly(len(flat), 400)].astype(np.float16)
     return kept
