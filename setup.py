@@ -17,7 +17,7 @@ setup(
     package_dir={"pbnn_bench.suite": ".", **inside},
     package_data={
         "pbnn_bench": ["templates/*"],
-        "pbnn_bench.suite": ["Snakefile", "profiles/**/*", "results/baselines/*", "templates/*"],
+        "pbnn_bench.suite": ["Snakefile", "profiles/**/*", "references/**/*", "results/baselines/*", "templates/*"],
         # What lies beside the code, and folders that are no packages.
         **{name: ["*"] for name in inside},
         "pbnn_bench.suite.reports": ["*", "findings/*", "templates/*", "published/**/*"],
