@@ -2,7 +2,7 @@
 
 import graphlib
 
-from tests.layers import ALLOWED, CONTRIBUTING, ROOT, edges, modules, package, refresh
+from tests.layers import ALLOWED, CONTRIBUTING, ROOT, edges, imports, modules, package, refresh
 
 
 def test_no_package_imports_one_above_it():
@@ -27,3 +27,10 @@ def test_every_folder_with_code_has_its_place():
 def test_the_drawing_in_contributing_is_current():
     text = CONTRIBUTING.read_text(encoding="utf-8")
     assert refresh(text) == text, "run `python -m tests.layers`"
+
+
+def test_no_product_module_imports_a_test_or_what_only_tests_need():
+    assert len(modules()) > 50
+    for name, file in modules().items():
+        found = {package(target) for target in imports(file)} & {"tests", "pytest", "_pytest", "hypothesis"}
+        assert not found, f"{name} imports {', '.join(found)}"

@@ -13,7 +13,7 @@ from implementations.tasks.problem import network_outputs
 from implementations.tasks.references.closed_form import gaussian_posterior
 from implementations.tasks.temperature import at_temperature, fit_temperature
 from pbnn_bench import Problem, choose_batch_size, sample, score
-from pbnn_bench.choice import Difference, default_sizes
+from pbnn_bench.choice import Difference
 
 #: Enough for the chains of these small problems.
 SHORT = {"num_steps": 2000, "num_warmup": 200}
@@ -59,13 +59,9 @@ def test_features_are_standardised_and_their_mode_is_the_fit_of_a_library(three_
     fit = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=1000)
     fit.fit(features, three_classes.targets)
     np.testing.assert_allclose(three_classes.map.reshape(4, 3), fit.coef_.T, atol=1e-4)
+    raw = classes_data()[0]
+    np.testing.assert_allclose(three_classes.features_of(raw[:300]), three_classes.features, rtol=1e-6)
     assert three_classes.classes.tolist() == ["ant", "bee", "cat"]
-
-
-def test_new_features_are_mapped_as_the_training_features_were(three_classes):
-    features, _ = classes_data()
-    np.testing.assert_allclose(three_classes.features_of(features[:300]), three_classes.features, rtol=1e-6)
-    np.testing.assert_allclose(three_classes.features_of(torch.tensor(features[600:])), three_classes.test_features)
 
 
 def test_a_regression_predicts_in_the_units_of_its_targets(regression):
@@ -149,14 +145,13 @@ def test_what_chains_gain_is_judged_pair_by_pair_on_the_test_points(choice):
     gain = choice.gain()
     assert (gain.mean, gain.error) == pytest.approx((differences.mean(), stats.sem(differences, ddof=0)))
     assert not gain.is_clear
-    assert "does as well without a chain" in choice.verdict()[1]
-
-
-@pytest.mark.parametrize(("shift", "expected"), [(1.0, "its chains gain"), (-1.0, "does better without a chain")])
-def test_a_clear_difference_is_called_one(choice, shift, expected):
-    test = replace(choice.best.test, log_density=choice.best.test.log_density + shift)
-    other = replace(choice, best=replace(choice.best, test=test))
-    assert expected in other.verdict()[1]
+    test = choice.best.test
+    for shift, expected in ((0.0, "does as well"), (1.0, "its chains gain"), (-1.0, "does better without a chain")):
+        moved = replace(choice.best, test=replace(test, log_density=test.log_density + shift))
+        assert expected in replace(choice, best=moved).verdict()[1]
+    table = choice.table()
+    assert sum(line.startswith("chosen") for line in table.splitlines()) == 1
+    assert all(one.name in table for one in choice.candidates) and "all the data (n = 300) are chosen" in table
 
 
 def test_n_that_the_validation_points_cannot_tell_apart_are_named(choice):
@@ -195,13 +190,6 @@ def test_a_difference_is_written_to_two_digits_of_its_error():
     assert str(Difference(-12.3, 10.0)) == "−12 ± 20"
 
 
-def test_the_table_has_every_candidate_and_marks_the_chosen_one(choice):
-    lines = choice.table().splitlines()
-    assert sum(line.startswith("chosen") for line in lines) == 1
-    assert all(any(one.name in line for line in lines) for one in choice.candidates)
-    assert "all the data (n = 300) are chosen" in choice.table()
-
-
 def test_the_method_of_the_paper_has_its_batches_tempered_to_n(three_classes):
     found = choose_batch_size(three_classes, [100, 300], method="pbnn", settings={**SHORT, "num_steps": 6000})
     assert found.batch_size == 100
@@ -213,27 +201,6 @@ def test_chains_that_have_not_converged_cannot_be_chosen(three_classes):
     tiny = {"num_steps": 400, "num_warmup": 0, "step_size": 1e-6}
     with pytest.raises(SettingError, match=r"no chains of pbnn_cn have converged .*raise num_steps"):
         choose_batch_size(three_classes, [300], settings=tiny)
-
-
-def test_sizes_are_a_ladder_up_to_all_the_data():
-    assert default_sizes(1200) == [10, 30, 100, 300, 1000, 1200]
-    assert default_sizes(5) == [5]
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"sizes": [0]}, "n = 0 must be a whole number from 1 to the 300 training points"),
-        ({"sizes": [301]}, "n = 301 must be a whole number from 1 to the 300 training points"),
-        ({"criterion": "nnl"}, "no criterion 'nnl'; valid: nll, ece"),
-        ({"method": "pbn"}, "no method 'pbn'; did you mean 'pbnn'?"),
-        ({"settings": {"num_step": 3}}, "no setting 'num_step'; did you mean 'num_steps'?"),
-    ],
-)
-def test_what_cannot_be_is_named(three_classes, options, expected):
-    with pytest.raises(SettingError) as error:
-        choose_batch_size(three_classes, **options)
-    assert expected in str(error.value)
 
 
 def test_without_validation_points_nothing_can_be_chosen():
@@ -265,6 +232,11 @@ def test_counts_are_predicted_by_their_rate_and_vary_as_much():
     found = problem.predict(problem.map[None, None], features[:5])
     np.testing.assert_allclose(found.mean, np.exp(inputs[:5] @ fit), rtol=1e-3)
     np.testing.assert_allclose(found.sd, np.sqrt(found.mean), rtol=1e-6)
+    # A sentence names the network once, though there is no temperature to tell it from.
+    whole = Problem.from_features(features, counts, validation=(features, counts), likelihood="poisson")
+    choice = choose_batch_size(whole, [400], settings=SHORT)
+    assert choice.candidates[0].in_words == "the last layer alone"
+    assert "alone alone" not in " ".join([choice.headline(), *choice.verdict()])
     with pytest.raises(
         SettingError, match="the training targets are not whole numbers, which a poisson likelihood has"
     ):

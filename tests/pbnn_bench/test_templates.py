@@ -32,16 +32,8 @@ def folder(tmp_path_factory):
 
 def test_the_command_runs_both_together(folder, tmp_path, capsys):
     words = ["--task", f"{folder}/my_task.py:TASK", "--method", f"{folder}/my_method.py:CARD"]
-    words += [
-        "--set",
-        "num_steps=100",
-        "--backend",
-        "torch-cpu",
-        "--data",
-        str(tmp_path),
-        "--out",
-        str(tmp_path / "out"),
-    ]
+    words += ["--set", "num_steps=100", "--backend", "torch-cpu", "--data", str(tmp_path)]
+    words += ["--out", str(tmp_path / "out")]
     assert main(["sample", *words]) == 0, capsys.readouterr().err
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert (record["task"], record["method"], record["status"]) == ("my_task", "my_method", "ok")
@@ -83,21 +75,8 @@ def test_the_method_finds_the_closed_form(folder, tmp_path, backend):
 def test_nothing_is_missing(folder):
     """Every field that a card or a task may have is in its template, or is one that templates need not show."""
     card, task = find_method(f"{folder}/my_method.py:CARD"), find_task(f"{folder}/my_task.py:TASK")
-    left_out = {
-        Card: {"accepts", "libraries", "is_compiled"},
-        Task: {
-            "training",
-            "activation",
-            "fetch",
-            "fetched_bytes",
-            "resize",
-            "draw",
-            "is_fresh",
-            "network",
-            "support",
-            "truth",
-        },
-    }
+    of_task = "training activation fetch fetched_bytes resize draw is_fresh network support truth"
+    left_out = {Card: {"accepts", "libraries", "is_compiled"}, Task: set(of_task.split())}
     for kind, name in ((Card, "method"), (Task, "task")):
         text = (TEMPLATES / f"{name}.py").read_text()
         shown = {field.name for field in fields(kind) if f"\n    {field.name}=" in text}
