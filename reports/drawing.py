@@ -361,7 +361,7 @@ class Panel:
     y: Axis = field(default_factory=Axis)
     #: Units of the plot, without titles and axes; of each row, where there are rows.
     height: int = 190
-    #: Names of rows: y counts them from 0, downwards, and the axis of y has no other use.
+    #: Names of rows, each above its own: y counts rows from 0, downwards, and a row reaches from -0.5 to 0.5 about it.
     rows: Sequence[str] = ()
     shapes: list[Shape] = field(default_factory=list)
     #: Entries below the panel for what this panel alone shows.

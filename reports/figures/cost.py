@@ -184,8 +184,8 @@ def _draw_bias(settings: Sequence[SettingRuns], price: str, unit: str) -> Drawin
     method, times = won.most_common(1)[0] if won else ("", 0)
     return figure_of(
         panels,
-        "A mark is the upper end of the error's 95 % interval (mean or width, the larger); its line leads to the lower "
-        f"end, 0 at the bottom. Ringed: the cheapest surely below {MARGIN} sd (dotted). Grey: off the frontier.",
+        "A mark is the upper end of the error's 95 % interval (of mean or width); a line leads to the lower "
+        f"end. Ringed: the cheapest surely below {MARGIN} sd (dotted); draws without cost: left edge.",
         used,
         f"{method} is the cheapest right method on {times} of the {won.total()} targets that have one" if won else "",
         notes=(_counted(shown),),

@@ -14,7 +14,22 @@ from records.methods import facts_of
 from records.reference import Reference
 from records.setting_runs import POSTERIOR, SettingRuns, full_data, nearest
 from records.study import StudyResults
-from reports.drawing import INK, SOFT, Axis, Band, Dots, Drawing, Guide, Key, Line, Look, Panel, thinned, values_of
+from reports.drawing import (
+    INK,
+    PAPER,
+    SOFT,
+    Axis,
+    Band,
+    Dots,
+    Drawing,
+    Guide,
+    Key,
+    Line,
+    Look,
+    Panel,
+    thinned,
+    values_of,
+)
 from reports.figures.series import SAME_WIDTH, figure_of, listed
 from reports.reliability import add_curve, reliability_panel
 from reports.types import NothingToShow
@@ -85,6 +100,8 @@ def _add_bands(panel: Panel, setting: SettingRuns, bands: Bands, sds: Sequence[i
     colour = facts_of(setting["method"]).colour
     for number in sds:
         low, high = bands.mean - number * bands.sd - centre, bands.mean + number * bands.sd - centre
+        # Paper below it, so that a band over that of another method keeps its own colour.
+        panel.add(*([Band(bands.inputs, low, high, PAPER, 1.0)] if len(sds) == 1 else []))
         panel.add(Band(bands.inputs, low, high, colour, 0.4 if len(sds) == 1 else 0.22))
     panel.add(Line(bands.inputs, bands.mean - centre, colour, width=1.2))
     if bands.exact_mean is not None and bands.exact_sd is not None:

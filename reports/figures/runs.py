@@ -118,7 +118,7 @@ def _bars(title: str, parts: Mapping[str, Sequence[Row]]) -> Panel:
         start = 0.0
         for fate in filter(counts.__getitem__, FATES):
             end = start + counts[fate] / counts.total()
-            panel.add(Bar((start, end), (row - 0.5, row + 0.5), FATES[fate], 1.0))
+            panel.add(Bar((start, end), (row - 0.45, row + 0.45), FATES[fate], 1.0))
             start = end
     return panel
 
