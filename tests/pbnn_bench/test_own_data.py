@@ -145,79 +145,44 @@ def test_the_row_numbers_that_pandas_writes_are_no_feature(tmp_path):
     assert "the first column has no name and counts the rows; it is left out" in found.notices
 
 
-@pytest.mark.parametrize(
-    ("frame", "words", "expected"),
-    [
-        (
-            table(),
-            ["--target", "targt"],
-            "no column 'targt'; did you mean 'target'? (--target names the column of targets)",
-        ),
-        (table()[["target"]], [], "no column but the targets 'target', so there are no features"),
-        (
-            table()[["x0"]].rename(columns={"x0": "x0;x1;target"}),
-            [],
-            "only one column, 'x0;x1;target': columns must be",
-        ),
-        (
-            table(city="Rome"),
-            [],
-            "the column 'city' is not numeric: it has 'Rome' in its first row; drop it, or encode it",
-        ),
-        (table(target=[None] + [1] * 199), [], "the column 'target' is empty in 1 of 200 rows"),
-        (
-            table(x1=[np.nan] + [1.0, 2.0] * 99 + [1.0]),
-            [],
-            "NaN or infinity in 1 of 200 rows, the first in row 0 (counted from 0), column 'x1'; drop these rows",
-        ),
-        (table().iloc[:0], [], "no rows, or no columns"),
-    ],
-)
-def test_a_table_that_is_wrong_gets_one_clear_line(frame, words, expected, tmp_path, capsys):
-    path = tmp_path / "mine.csv"
-    frame.to_csv(path, index=False)
-    assert expected in refusal(path, capsys, *words)
+def test_a_table_that_is_wrong_gets_one_clear_line(tmp_path, capsys):
+    one_column = table()[["x0"]].rename(columns={"x0": "x0;x1;target"})
+    empty_cell = table(x1=[np.nan] + [1.0, 2.0] * 99 + [1.0])
+    for frame, expected in (
+        (table().rename(columns={"target": "targt"}), "no column 'target'; did you mean 'targt'? (--target names"),
+        (table()[["target"]], "no column but the targets 'target', so there are no features"),
+        (one_column, "only one column, 'x0;x1;target': columns must be"),
+        (table(city="Rome"), "the column 'city' is not numeric: it has 'Rome' in its first row; drop it, or"),
+        (table(target=[None] + [1] * 199), "the column 'target' is empty in 1 of 200 rows"),
+        (empty_cell, "NaN or infinity in 1 of 200 rows, the first in row 0 (counted from 0), column 'x1'; drop"),
+        (table().iloc[:0], "no rows, or no columns"),
+    ):
+        frame.to_csv(tmp_path / "mine.csv", index=False)
+        assert expected in refusal(tmp_path / "mine.csv", capsys)
 
 
-def test_other_mistakes_of_the_command_line(tmp_path, capsys):
-    assert f"no file {tmp_path / 'none.npz'}" in refusal(tmp_path / "none.npz", capsys)
-    assert f"{tmp_path} is a folder" in refusal(tmp_path, capsys)
+def test_mistakes_in_the_words_are_found_before_any_chain_is_run(tmp_path, capsys):
     (tmp_path / "mine.txt").touch()
-    assert "cannot read files ending in '.txt'; expected .npz, .csv or .parquet" in refusal(
-        tmp_path / "mine.txt", capsys
-    )
+    for name, expected in (("none.npz", "no file"), ("", "is a folder"), ("mine.txt", "expected .npz, .csv or")):
+        assert expected in refusal(tmp_path / name, capsys)
     path = tmp_path / "mine.npz"
     np.savez(path, **good())
-    assert "expected a whole number from 1 to 3" in refusal(path, capsys, "--components", "4")
-    assert "no likelihood 'poison'" in refusal(path, capsys, "--likelihood", "poison")
-    assert "prior_scale = -1.0 must be" in refusal(path, capsys, "--prior-scale", "-1")
-
-
-def test_a_page_that_cannot_be_written_is_named_before_the_chains_are_run(tmp_path, capsys):
-    path = tmp_path / "mine.npz"
-    np.savez(path, **good())
-    assert f"{tmp_path} is a folder" in refusal(path, capsys, "--out", str(tmp_path))
-    within_a_file = path / "page.html"
-    assert f"{within_a_file} cannot be written: " in refusal(path, capsys, "--out", str(within_a_file))
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["--method", "pbn"], "no method 'pbn'; did you mean 'pbnn'?"),
-        (["--set", "num_step=3"], "no setting 'num_step'; did you mean 'num_steps'?"),
-        (["--backend", "gpu"], "no backend 'gpu'; valid: jax-cpu"),
-        (["--sizes", "0"], "n = 0 must be a whole number from 1 to the 120 training points"),
-        (["--criterion", "mse"], "no criterion 'mse'; valid: nll, ece"),
-    ],
-)
-def test_a_mistake_about_the_chains_is_found_before_anything_is_run(words, expected, tmp_path, capsys):
-    path = tmp_path / "mine.npz"
-    np.savez(path, **good())
-    assert main(["calibrate", "--features", str(path), "--out", str(tmp_path / "page.html"), *words]) == 2
-    *notices, error = capsys.readouterr().err.splitlines()
-    assert error.startswith("error: ") and expected in error
-    assert not any(line.endswith(" s") for line in notices), "a candidate was run"
+    for words, expected in (
+        ("--components 4", "expected a whole number from 1 to 3"),
+        ("--likelihood poison", "no likelihood 'poison'"),
+        ("--prior-scale -1", "prior_scale = -1.0 must be"),
+        (f"--out {tmp_path}", "is a folder"),
+        (f"--out {path}/page.html", "cannot be written: "),
+        ("--method pbn", "no method 'pbn'; did you mean 'pbnn'?"),
+        ("--set num_step=3", "no setting 'num_step'; did you mean 'num_steps'?"),
+        ("--backend gpu", "no backend 'gpu'; valid: jax-cpu"),
+        ("--sizes 0", "n = 0 must be a whole number from 1 to the 120 training points"),
+        ("--criterion mse", "no criterion 'mse'; valid: nll, ece"),
+    ):
+        assert main(["calibrate", "--features", str(path), *words.split()]) == 2
+        *notices, error = capsys.readouterr().err.splitlines()
+        assert error.startswith("error: ") and expected in error
+        assert not any(line.endswith(" s") for line in notices), "a candidate was run"
 
 
 @pytest.mark.parametrize("kind", ["npz", "csv", "parquet"])
