@@ -17,8 +17,8 @@ from metrics.seeds import paired_difference
 from records.display import format_estimate, format_name, format_value, task_name
 from records.setting_runs import SettingRuns, estimate_of
 from records.study import StudyResults
+from reports import PUBLISHED
 from reports.evidence import full_data_of, settings
-from reports.publish import PUBLISHED
 from reports.types import NothingToShow
 
 

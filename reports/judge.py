@@ -162,10 +162,15 @@ def _p_value(outcome: str, parts: Sequence[Part], premise: Part | None) -> float
 def judge_claims(claims: Sequence[Claim], study: StudyResults) -> list[ClaimResult]:
     """Every claim, in order. One that cannot be judged does not take the others with it."""
     views = {seeds: list(_views(study, seeds)) for seeds in {claim.seeds for claim in claims}}
-    results = [_result(claim, study, views[claim.seeds]) for claim in claims]
+    return adjusted([_result(claim, study, views[claim.seeds]) for claim in claims])
+
+
+def adjusted(found: Sequence[ClaimResult]) -> list[ClaimResult]:
+    """The same with Holm's correction for all that are decided."""
+    results = list(found)
     decided = [place for place, result in enumerate(results) if result.verdict.p_value is not None]
-    adjusted = holm([results[place].verdict.p_value or 0.0 for place in decided])
-    for place, p_value in zip(decided, adjusted, strict=True):
+    corrected = holm([results[place].verdict.p_value or 0.0 for place in decided])
+    for place, p_value in zip(decided, corrected, strict=True):
         results[place] = replace(results[place], p_adjusted=p_value)
     return results
 

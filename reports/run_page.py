@@ -147,16 +147,13 @@ def running_mean(values: np.ndarray, length: int) -> np.ndarray:
     return means
 
 
-#: Curves of a density, and how they are drawn.
-DENSITIES = {"grid_mean": (CHAINS[0], ""), "grid_truth": (SOFT, "5 4")}
-
-
 def _reliability(folder: Path, row: Row) -> list[tuple[str, str, str]]:
     if not (folder / "curves.npz").exists() or row["status"] != "ok":
         return []
     curves = read_npz(folder / "curves.npz")
     if "grid_mean" in curves:
-        lines = [Line(curves["grid_inputs"], curves[name], *look) for name, look in DENSITIES.items() if name in curves]
+        looks = {"grid_mean": (CHAINS[0], ""), "grid_truth": (SOFT, "5 4")}
+        lines = [Line(curves["grid_inputs"], curves[name], *look) for name, look in looks.items() if name in curves]
         text = "Mean over the draws, relative to the uniform density. Dashed, the density that the data are from."
         return [("Density", _drawn(lines, "input", "density"), text)]
     labels = ("confidence", "accuracy") if row["accuracy"] is not None else ("nominal coverage", "observed coverage")

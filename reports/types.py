@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from metrics.seeds import Estimate
 from records.study import StudyResults
+from reports import claim_file
 from reports.benchmarks import Benchmarks
 from reports.drawing import Drawing
 
@@ -123,7 +124,7 @@ class Claim:
 class Contents:
     """What the report of a study is made of."""
 
-    claims: Sequence[Claim]
+    claims: Sequence[claim_file.Claim]
     figures: Sequence[FigureSpec[StudyResults]]
     #: Over the claims, and what one of them is called.
     heading: str = "The paper's claims"

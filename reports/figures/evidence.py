@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from metrics.seeds import Estimate
+from reports.claim_words import place
 from reports.drawing import INK, SOFT, Axis, Bar, Drawing, Guide, Key, Look, Panel
 from reports.figures.series import point
-from reports.types import NOT_ASKED, REPRODUCED, ClaimResult, FigureResult, FigureSpec, NothingToShow
+from reports.judge import NOT_ASKED, REPRODUCED, ClaimResult
+from reports.types import FigureResult, FigureSpec, NothingToShow
 
 SECTION = "The evidence of a claim"
 #: Numbers above 0 that differ by more than this factor are on a logarithmic axis.
@@ -42,11 +44,11 @@ class Number(NamedTuple):
 
 def numbers_of(result: ClaimResult) -> list[Number]:
     found = []
-    for evidence, margins in result.verdict.deciders:
-        quantity, _, name = evidence.label.partition(", ")
-        unit = f" ({evidence.unit})" if evidence.unit else ""
-        if evidence.value.mean is not None:
-            found.append(Number(quantity + unit, name, evidence.value, margins))
+    for one in result.verdict.evidence:
+        unit = f" ({one.unit})" if one.unit else ""
+        if one.margins and one.value.mean is not None:
+            where = place(one.settings, one.kind, one.over)
+            found.append(Number(one.label + unit, where, one.value, one.margins))
     return found
 
 

@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,12 +11,12 @@ import pandas as pd
 from implementations.methods import METHODS
 from implementations.settings import SETTINGS
 from implementations.tasks import TASKS
-from metrics.seeds import Estimate
 from records.columns import COLUMNS
 from records.study import StudyResults
 from records.summary import table_of
+from reports.claim_file import Claim
 from reports.drawing import Axis, Dots, Drawing, Look, Panel, Point
-from reports.types import REPRODUCED, Claim, Evidence, FigureSpec, Verdict
+from reports.types import FigureSpec
 from workflows.study import load_study
 from workflows.summary import rows_of
 
@@ -72,7 +72,7 @@ def _settings_of(label: str, weight: object) -> dict:
     settings = {name: setting.default_for(100) for name, setting in METHODS[method].settings.items()}
     settings |= {name: SETTINGS[name].parse(own[name]) for name in own}
     settings["weight"] = "data" if weight in (None, 100.0) else str(weight)
-    return {"method": method, "num_parameters": 100, **settings}
+    return {"method": method, "method_exactness": str(METHODS[method].exactness), "num_parameters": 100, **settings}
 
 
 def study_of(rows: list[dict], folder: Path = Path("made_up"), description: str = "a made-up study") -> StudyResults:
@@ -102,32 +102,14 @@ def failing_figure(name: str, error: Exception) -> FigureSpec:
     return FigureSpec(name, f"Title of {name}", "Beyond", draw)
 
 
-def claim(
-    number: int,
-    runs: tuple[str, ...] = (),
-    outcome: str = REPRODUCED,
-    cases: Mapping[str, tuple[str, ...]] | None = None,
-    **texts: str,
-) -> Claim:
-    evidence = Evidence(texts.get("label", "sd ratio"), Estimate(1.5, 1.25, 1.75, 3, 0), texts.get("unit", "sd"))
-    answers = tuple(
-        (name, answer)
-        for answer, names in zip([True, False, None], (cases or {}).values(), strict=False)
-        for name in names
+def claim(number: int, below: float = 1.0, method: str | list[str] = "full_mh", **texts: Any) -> Claim:
+    """A claim that the NLL of each setting of a method, 0.7 where a test says nothing else, is below a margin."""
+    entry = {"runs": {"method": method}, "parts": [{"each": True, "ask": [{"column": "nll", "below": below}]}]}
+    words = {"statement": f"Statement {number}.", "short": f"Statement {number}", "place": "Fig. 1", "rule": "a rule"}
+    return Claim(
+        **{"id": number, "studies": (), "seeds": 16, "num_looks": 1, "margins": {}, "rule_sha256": 64 * "0"},
+        **{"entry": entry, **words, **texts},
     )
-    single = Evidence("one seed", Estimate(2.0, None, None, 1, 2))
-    verdict = Verdict(
-        outcome, texts.get("reason", "it is so"), (evidence, single), runs, cases=cases or {}, answers=answers
-    )
-    statement = texts.get("statement", f"Statement {number}.")
-    return Claim(number, statement, texts.get("place", "Fig. 1"), texts.get("rule", "a rule"), lambda study: verdict)
-
-
-def failing_claim(number: int, error: Exception) -> Claim:
-    def judge(study: StudyResults) -> Verdict:
-        raise error
-
-    return Claim(number, f"Statement {number}.", "Fig. 1", "a rule", judge)
 
 
 def every_outcome() -> list[dict]:

@@ -46,23 +46,12 @@ from reports.figures import SPEED_FIGURES, calibration
 from reports.figures.evidence import draw_evidence, evidence_figures
 from reports.figures.series import few
 from reports.figures.speed import draw_overview
-from reports.judging import verdicts_of
+from reports.judge import IN_PART, NOT_ASKED, ClaimResult, Evidence, Verdict, judge_claims
 from reports.publish import PUBLISHED
 from reports.reliability import add_curve, diagram, reliability_panel
-from reports.types import (
-    IN_PART,
-    MAX_WORDS,
-    NOT_ASKED,
-    ClaimResult,
-    Decider,
-    Evidence,
-    FigureResult,
-    FigureSpec,
-    NothingToShow,
-    Verdict,
-)
+from reports.types import MAX_WORDS, FigureResult, FigureSpec, NothingToShow
 from tests.reports.legible import flaws
-from tests.reports.studies import EVERY_KIND, MEASUREMENT, claim, points, step
+from tests.reports.studies import EVERY_KIND, MEASUREMENT, claim, points, row, step, study_of
 
 STUDIES = ("paper", "tall", "rivals", "calibration", "layers")
 
@@ -102,8 +91,7 @@ def test_a_figure_of_the_kept_benchmarks_is_legible(spec):
 
 @pytest.mark.parametrize("study", ["paper", "tall", "rivals", "calibration"])
 def test_the_evidence_of_published_claims_is_legible(study):
-    found = [ClaimResult(*pair) for pair in verdicts_of(contents_of(study).claims, loaded(study))]
-    figures = evidence_figures(found, [])
+    figures = evidence_figures(judge_claims(contents_of(study).claims, loaded(study)), [])
     assert len(figures) > 2
     for spec, result in figures:
         assert flaws(spec.draw(result)) == [], spec.name
@@ -255,13 +243,14 @@ def test_classes_are_accuracy_against_confidence():
 
 # Evidence of claims
 
-INSIDE = Decider(Evidence("sd ratio, PBNN n=5", Estimate(1.0, 0.95, 1.05, 3, 0)), (0.9, 1.1))
-ACROSS = Decider(Evidence("sd ratio, PBNN n=200", Estimate(1.08, 1.04, 1.12, 3, 0)), (0.9, 1.1))
-OTHER = Decider(Evidence("NLL minus all, prior sd 1", Estimate(-0.2, -0.3, -0.1, 3, 0)), (0.0,))
+SETTINGS = study_of([row(f"full_mh+step_size={step}") for step in (0.1, 0.2)]).all_settings
+INSIDE = Evidence("sd ratio", Estimate(1.0, 0.95, 1.05, 3, 0), margins=(0.9, 1.1), settings=(SETTINGS[0],))
+ACROSS = Evidence("sd ratio", Estimate(1.08, 1.04, 1.12, 3, 0), margins=(0.9, 1.1), settings=(SETTINGS[1],))
+OTHER = Evidence("NLL", Estimate(-0.2, -0.3, -0.1, 3, 0), margins=(0.0,), settings=(SETTINGS[0],))
 
 
-def result(*deciders: Decider, outcome: str = "reproduced", number: int = 1) -> ClaimResult:
-    return ClaimResult(claim(number, statement="It is so."), Verdict(outcome, "a reason", deciders=deciders))
+def result(*evidence: Evidence, outcome: str = "reproduced", number: int = 1) -> ClaimResult:
+    return ClaimResult(claim(number, short="It is so"), Verdict(outcome, evidence=evidence))
 
 
 def test_a_number_is_at_its_mean_with_its_interval_and_the_margins_of_its_rule():
@@ -271,14 +260,15 @@ def test_a_number_is_at_its_mean_with_its_interval_and_the_margins_of_its_rule()
     assert [one.is_hollow for one in widths.of(Point)] == [False, True], "hollow where a margin is crossed"
     assert [one.value for one in widths.of(Guide)] == [0.9, 1.1]
     assert [one.x for one in widths.of(Bar)] == [(0.9, 1.1)]
-    assert list(widths.rows) == ["PBNN n=5", "PBNN n=200"] and len(other.of(Point)) == 1
+    names = [f"full-data MH η={step} on linear" for step in (0.1, 0.2)]
+    assert list(widths.rows) == names and len(other.of(Point)) == 1
     assert drawing.title == "It is so: reproduced in part"
-    assert "sd ratio, PBNN n=5: 1.00 [0.95, 1.05]" in drawing.numbers
+    assert f"sd ratio, {names[0]}: 1.00 [0.95, 1.05]" in drawing.numbers
 
 
 def test_of_many_numbers_those_nearest_to_a_margin_are_shown():
     means = [1 + 0.001 * number for number in range(20)]
-    many = [Decider(Evidence(f"sd ratio, {one}", Estimate(one, one, one, 3, 0)), (0.9,)) for one in means]
+    many = [Evidence("sd ratio", Estimate(one, one, one, 3, 0), margins=(0.9,)) for one in means]
     (panel,) = draw_evidence(result(*many)).panels
     assert [one.x for one in panel.of(Point)] == means[:8]
 

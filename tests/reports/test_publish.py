@@ -1,6 +1,5 @@
-"""What is kept with the code is whole, small, and of a finished study."""
+"""Reports that are kept with the code are whole, small, of finished studies, and can be rendered again."""
 
-import csv
 import html
 import json
 import shutil
@@ -10,156 +9,111 @@ import pytest
 
 from records.study import StudyResults
 from records.summary import is_complete, read_rows, report_failures
-from reports import again
-from reports.claims import CLAIMS
-from reports.contents import contents_of
-from reports.figures import FIGURES
-from reports.judging import verdicts_of
-from reports.ledger import publications
-from reports.publish import DOCUMENTED, MAX_BYTES, PUBLISHED, first_figure, main, publish
-from reports.types import Contents
+from reports import publish, rerender
+from reports.contents import PAPER, contents_of
+from reports.publish import DOCUMENTED, FIGURES_FROM_FILES, MAX_BYTES, PUBLISHED, drawn_figures, first_figure
+from reports.types import Contents, FigureSpec
+from tests.reports.studies import claim, failing_figure, figure, row, study_of
 
 
-@pytest.fixture
-def results(tmp_path) -> Path:
-    """The report of a study that could be published."""
-    results = tmp_path / "results" / "small"
-    (results / "figures").mkdir(parents=True)
-    (results / "tables").mkdir()
-    (results / "report.html").write_text("<p>new</p>")
-    (results / "claims.json").write_text(json.dumps({"claims": [{"id": 1, "failure": None}]}))
-    write_figures(results, absent="a", b=None, c=None)
-    (results / "tables" / "winners.csv").write_text("a\n1\n")
-    (results / "tables" / ".snakemake_timestamp").touch()
-    for name in ("b", "c"):
-        (results / "figures" / f"{name}.svg").write_bytes(b"picture")
-    write_summary(results)
+def results_of(folder: Path, **values: object) -> Path:
+    """The results of a study, with a page that links to pages of single runs."""
+    rows = [row(method, seed, **values) for method in ("full_mh", "pbnn+batch_size=2") for seed in range(3)]
+    results = folder / "results" / "small"
+    results.mkdir(parents=True, exist_ok=True)
+    study_of(rows).summary.to_csv(results / "summary.csv", index=False)
+    (results / "claims.json").write_text(json.dumps({"description": "a small study", "claims": []}))
+    (results / "report.html").write_text('<a class="run-page" href="pages/run-1.html">')
     return results
 
 
-def write_figures(results: Path, absent: str = "", **failures: str | None) -> None:
-    """Of a figure without anything to show, and of some that were drawn or failed."""
-    figures = [
-        {"name": name, "title": f"It is {name}", "section": "Cost", "absent": "no runs" if name == absent else None}
-        | {"failure": failures.get(name)}
-        for name in (absent, *failures)
-    ]
-    (results / "figures.json").write_text(json.dumps({"figures": figures}))
+def with_contents(monkeypatch: pytest.MonkeyPatch, *figures: FigureSpec) -> None:
+    monkeypatch.setattr("reports.publish.contents_of", lambda _: Contents([claim(1)], figures))
 
 
-def write_summary(results: Path, **changed: str) -> None:
-    row = {"run": "a", "status": "ok", "reference_kind": "closed_form", "git_is_dirty": "False"} | changed
-    with (results / "summary.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
-        writer.writeheader()
-        writer.writerow(row)
-
-
-def test_page_tables_verdicts_and_the_first_figure_are_kept_in_place_of_the_old_ones(results, tmp_path, capsys):
-    out = tmp_path / "published"
-    (out / "small" / "figures").mkdir(parents=True)
-    (out / "small" / "figures" / "old.svg").write_bytes(b"old")
-    (out / "small" / "screenshot.svg").write_bytes(b"of something else")
-    assert main(["--study", "small", "--results", str(results.parent), "--out", str(out)]) == 0
+def test_the_page_and_what_it_links_to_take_the_place_of_an_earlier_report(tmp_path, monkeypatch, capsys):
+    with_contents(monkeypatch, figure("one"), figure("two"))
+    results, out = results_of(tmp_path), tmp_path / "published"
+    for name in ("figures/old.svg", "tables/old.csv", "screenshot.png"):
+        (out / "small" / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / "small" / name).write_text("old")
+    assert publish.main(["--study", "small", "--results", str(results.parent), "--out", str(out)]) == 0
     kept = {str(path.relative_to(out / "small")) for path in (out / "small").rglob("*") if path.is_file()}
-    ours = {"figures/b.svg", "tables/winners.csv"}
-    ours |= {"report.html", "claims.json", "figures.json", "summary.csv"}
-    assert kept == ours | {"screenshot.svg"}, "what others put there stays"
-    num_bytes = sum((out / "small" / name).stat().st_size for name in ours)
-    assert f"{num_bytes:,} bytes are now in" in capsys.readouterr().out
-
-
-def test_seeds_that_are_published_are_entered_in_the_ledger(results, tmp_path):
-    write_summary(results, git_commit="abc", seed="3")
-    publish(results, tmp_path / "published" / "small")
-    (entry,) = publications("small", tmp_path / "published" / "ledger.json")
-    assert (entry.commits, entry.seeds) == (["abc"], [3])
-
-
-def test_the_published_report_of_the_paper_study_is_whole():
-    folder = PUBLISHED / "paper"
-    rows = read_rows(folder / "summary.csv")
-    assert is_complete(rows)
-    assert report_failures(folder) == []
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))["claims"]
-    assert [claim["id"] for claim in claims] == [claim.id for claim in CLAIMS]
-    # A page writes apostrophes and quotes as numbers.
-    assert [claim["id"] for claim in claims if claim["statement"] not in html.unescape(page)] == []
-    runs = {row["run"] for row in rows}
-    assert {run for claim in claims for run in claim["runs"]} <= runs
-    assert set(DOCUMENTED["paper"]) <= {spec.name for spec in FIGURES}
-    assert first_figure(folder)[0] == "figure1_linear", "the README begins with it"
-    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < MAX_BYTES
+    assert {"report.html", "claims.json", "figures.json", "summary.csv", "figures/one.svg"} < kept
+    assert "screenshot.png" in kept and not {"figures/old.svg", "tables/old.csv"} & kept
+    assert len([name for name in kept if name.startswith("figures/")]) == 1
+    page = (out / "small" / "report.html").read_text()
+    assert "A small study" in page and "pages/" not in page
+    ours = sum((out / "small" / name).stat().st_size for name in kept - {"screenshot.png"})
+    assert f"{ours:,} bytes are now in" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
         (lambda results: (results / "report.html").unlink(), "run the study first"),
-        (lambda results: write_summary(results, status="failed"), "failed or are missing"),
-        (lambda results: write_summary(results, git_is_dirty="True"), "in no commit"),
-        (
-            lambda results: write_figures(results, a="no"),
-            "parts of the report failed: figure a: no",
-        ),
-        (lambda results: (results / "figures" / "b.svg").unlink(), "b.svg"),
-        (lambda results: (results / "report.html").write_bytes(b" " * MAX_BYTES), "bytes"),
+        (lambda results: results_of(results.parents[1], status="failed"), "failed or are missing"),
+        (lambda results: results_of(results.parents[1], git_is_dirty=True), "in no commit"),
     ],
 )
-def test_what_is_not_whole_is_refused_and_the_earlier_report_stays(results, tmp_path, capsys, spoil, message):
-    out = tmp_path / "published"
-    publish(results, out / "small")
-    before = (out / "small" / "report.html").read_text()
+def test_what_is_not_whole_is_refused_and_the_earlier_report_stays(tmp_path, capsys, spoil, message):
+    results, out = results_of(tmp_path), tmp_path / "published"
+    (out / "small").mkdir(parents=True)
+    (out / "small" / "report.html").write_text("before")
     spoil(results)
-    assert main(["--study", "small", "--results", str(results.parent), "--out", str(out)]) == 1
+    assert publish.main(["--study", "small", "--results", str(results.parent), "--out", str(out)]) == 1
     assert message in capsys.readouterr().err
-    assert (out / "small" / "report.html").read_text() == before
+    assert (out / "small" / "report.html").read_text() == "before"
 
 
-def test_of_the_paper_study_the_figures_of_the_documentation_are_kept_too(results, tmp_path):
-    paper = results.rename(results.with_name("paper"))
-    with pytest.raises(ValueError, match=r"targets\.svg"):
-        publish(paper, tmp_path / "paper")
-    for name in DOCUMENTED["paper"]:
-        (paper / "figures" / f"{name}.svg").write_bytes(b"picture")
-    publish(paper, tmp_path / "paper")
-    kept = {path.stem for path in (tmp_path / "paper" / "figures").glob("*.svg")}
-    assert kept == {"b", *DOCUMENTED["paper"]}
+def test_a_report_with_a_figure_that_failed_is_refused(tmp_path, monkeypatch):
+    with_contents(monkeypatch, failing_figure("broken", ValueError("no")))
+    with pytest.raises(ValueError, match="parts of the report failed: figure broken: ValueError: no"):
+        publish.publish(results_of(tmp_path), tmp_path / "published" / "small")
+
+
+def test_the_published_report_of_the_paper_study_is_whole():
+    folder = PUBLISHED / "paper"
+    rows = read_rows(folder / "summary.csv")
+    assert is_complete(rows) and report_failures(folder) == []
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))["claims"]
+    assert [claim["id"] for claim in claims] == [claim.id for claim in PAPER.claims]
+    # A page writes apostrophes and quotes as numbers.
+    assert [claim["id"] for claim in claims if claim["statement"] not in html.unescape(page)] == []
+    assert {run for claim in claims for run in claim["runs"]} <= {row["run"] for row in rows}
+    assert {*DOCUMENTED["paper"], *FIGURES_FROM_FILES["paper"]} <= {figure["name"] for figure in drawn_figures(folder)}
+    assert first_figure(folder)[0] == "figure1_linear", "the README begins with it"
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < MAX_BYTES
 
 
 def test_a_published_report_is_rendered_again_from_its_own_summary(tmp_path):
-    """By the present code, with the verdicts that it gives, and the findings and times that it has."""
-    shutil.copytree(PUBLISHED / "layers", tmp_path / "published" / "layers")
-    (tmp_path / "published" / "layers" / "report.html").write_text("<p>by old templates</p>")
-    assert again.main(["--study", "layers", "--out", str(tmp_path / "published")]) == 0
-    rendered, kept = (
-        json.loads((folder / "layers" / "claims.json").read_text()) for folder in (tmp_path / "published", PUBLISHED)
-    )
-    for values in (rendered, kept):
-        # The code that judges may have changed since, and the words of findings.
-        values["claims"] = {claim["id"]: claim["verdict"] for claim in values["claims"]}
-    study = StudyResults.load(PUBLISHED / "layers")
-    now = {claim.id: verdict.outcome for claim, verdict in verdicts_of(contents_of("layers").claims, study)}
-    assert rendered.pop("claims") == now and kept.pop("claims").keys() == now.keys()
-    findings = rendered.pop("findings")
-    assert len(findings) == len(kept.pop("findings"))
-    assert rendered == kept
-    page = (tmp_path / "published" / "layers" / "report.html").read_text()
-    assert findings[0]["headline"] in page and 'id="budget"' in page
-
-
-def test_a_report_whose_figures_need_the_runs_is_not_rendered_without_them(tmp_path, monkeypatch, capsys):
     shutil.copytree(PUBLISHED / "layers", tmp_path / "layers")
-    write_figures(tmp_path / "layers", figure1_linear=None)
-    monkeypatch.setattr("reports.again.contents_of", lambda _: Contents((), FIGURES[:1]))
-    monkeypatch.setattr("reports.render.contents_of", lambda _: Contents((), FIGURES[:1]))
-    before = (tmp_path / "layers" / "report.html").read_bytes()
-    assert again.main(["--study", "layers", "--out", str(tmp_path)]) == 1
-    assert "no figures figure1_linear; run the study" in capsys.readouterr().err
-    assert (tmp_path / "layers" / "report.html").read_bytes() == before
+    (tmp_path / "layers" / "report.html").write_text("<p>by old templates</p>")
+    assert rerender.main(["--study", "layers", "--out", str(tmp_path)]) == 0
+    before, after = (json.loads((root / "layers" / "claims.json").read_text()) for root in (PUBLISHED, tmp_path))
+    assert [after["claims"], after["study"]] == [before["claims"], before["study"]]
+    names = [[one["name"] for one in drawn_figures(root / "layers")] for root in (PUBLISHED, tmp_path)]
+    assert names[0] == names[1]
+    page = (tmp_path / "layers" / "report.html").read_text()
+    assert after["claims"][0]["short"] in page and 'id="budget"' in page
+    assert (tmp_path / "layers" / "usage.log").read_bytes() == (PUBLISHED / "layers" / "usage.log").read_bytes()
+
+
+def test_a_figure_that_needs_the_files_of_runs_stays_the_one_that_was_published(tmp_path, monkeypatch):
+    shutil.copytree(PUBLISHED / "paper", tmp_path / "paper")
+    study = StudyResults.load(tmp_path / "paper")
+    spec = next(spec for spec in contents_of("paper").figures if spec.name == "figure1_linear")
+    with pytest.raises(FileNotFoundError):
+        spec.draw(study)
+    kept = rerender.with_kept(spec, tmp_path / "paper").draw(study)
+    assert kept.svg("") == (PUBLISHED / "paper" / "figures" / "figure1_linear.svg").read_text()
+    assert kept.title == first_figure(PUBLISHED / "paper")[1] and kept.runs and kept.caption
+    (tmp_path / "paper" / "figures" / "figure1_linear.svg").unlink()
+    with pytest.raises(FileNotFoundError):
+        rerender.with_kept(spec, tmp_path / "paper").draw(study)
 
 
 def test_a_report_that_was_never_published_cannot_be_rendered_again(tmp_path, capsys):
-    assert again.main(["--study", "small", "--out", str(tmp_path)]) == 1
+    assert rerender.main(["--study", "small", "--out", str(tmp_path)]) == 1
     assert "no report of small has been published" in capsys.readouterr().err

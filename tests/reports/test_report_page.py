@@ -1,8 +1,5 @@
 """The page in a real browser."""
 
-import base64
-from time import sleep
-
 import pytest
 
 from reports.drawing import Mark
@@ -27,6 +24,8 @@ from tests.reports.test_render import hostile_report
 from tests.reports.test_run_page import made_up_run
 from tests.screenshots import set_theme
 
+pytestmark = pytest.mark.slow
+
 #: As readers know them, without their seeds.
 PBNN, MALA = "linear · PBNN n=2, M=5, η=0.0072, w=N · jax-cpu", "linear · MALA η=0.072 · jax-cpu"
 
@@ -46,7 +45,7 @@ def page(tmp_path_factory):
     study = study_of(every_outcome(), out / "made_up")
     (one,) = [row for row in every_outcome() if row["run"] == run]
     made_up_run(study.folder, one)
-    render(study, out, figures, [claim(1, (run,))], benchmarks_in(out, EVERY_KIND))
+    render(study, out, figures, [claim(1, method="mala")], benchmarks_in(out, EVERY_KIND))
     return out / "report.html"
 
 
@@ -132,69 +131,6 @@ def test_rows_of_which_all_was_skipped_are_folded_and_a_link_to_one_unfolds_it(b
     assert "jax-gpu" in skipped
 
 
-def test_tables_of_the_appendix_are_folded_until_a_link_leads_into_one(browser: Browser, page):
-    is_open = "return document.querySelector('#comparison-linear').closest('details').open"
-    browser.open(page)
-    assert browser.driver.execute_script(is_open) is False
-    unfold(browser, "comparison-linear")
-    assert browser.driver.execute_script(is_open) is True
-    # The same for a page that is opened there.
-    browser.open(page)
-    browser.driver.get(f"{page.resolve().as_uri()}?again#comparison-linear")
-    assert browser.driver.execute_script(is_open) is True
-    browser.open(page)
-    browser.driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
-    assert browser.driver.execute_script(is_open) is True, "what is printed is unfolded"
-
-
-def test_what_is_wider_than_the_window_says_so_and_the_heading_stays_in_its_place(browser: Browser, page):
-    hint = "return document.querySelector('#comparison-linear').previousElementSibling.querySelector('.hint').hidden"
-    found = {}
-    for width in (PHONE, 2400):
-        browser.resize(width, 900)
-        browser.open(page)
-        unfold(browser, "comparison-linear")
-        # The hint is told by an observer, between two frames.
-        sleep(0.2)
-        found[width] = browser.driver.execute_script(hint)
-    browser.resize(PHONE, 900)
-    browser.open(page)
-    unfold(browser, "comparison-linear")
-    corner = """
-        const region = document.querySelector("#comparison-linear");
-        region.scrollIntoView();
-        region.scrollLeft = 150;
-        const corner = region.querySelector("tr.headings th");
-        const box = corner.getBoundingClientRect();
-        const top = document.elementFromPoint(box.left + 8, box.bottom - 8);
-        return corner.contains(top) && box.left === region.getBoundingClientRect().left;
-    """
-    assert browser.driver.execute_script(corner) is True
-    browser.resize(DESKTOP, 900)
-    assert found == {PHONE: False, 2400: True}
-
-
-def test_on_a_phone_the_winner_and_the_caption_of_who_won_are_whole(browser: Browser, page):
-    cut = """
-        const region = document.querySelector("#winners");
-        // A name as long as the longest of the suite's.
-        region.querySelector("tbody td.method").firstChild.textContent = "PBNN, MALA, control variates";
-        const right = region.getBoundingClientRect().right;
-        const ends = (part) => {
-            const range = document.createRange();
-            range.selectNodeContents(part);
-            return range.getBoundingClientRect().right;
-        };
-        const parts = [region.querySelector("caption"), ...region.querySelectorAll("tbody td.method")];
-        return parts.filter((part) => ends(part) > right + 0.5).map((part) => part.textContent);
-    """
-    browser.resize(PHONE, 900)
-    browser.open(page)
-    found = browser.driver.execute_script(cut)
-    browser.resize(DESKTOP, 900)
-    assert found == []
-
-
 def test_a_figure_stands_beside_its_claim_on_a_desk_and_above_it_on_a_phone(browser: Browser, page):
     boxes = """
         const box = (selector) => document.querySelector(selector).getBoundingClientRect();
@@ -207,19 +143,6 @@ def test_a_figure_stands_beside_its_claim_on_a_desk_and_above_it_on_a_phone(brow
         browser.open(page)
         found[width] = browser.driver.execute_script(boxes)
     assert found == {PHONE: [False, True], DESKTOP: [True, False]}
-
-
-def test_a_table_sorts_by_text_from_the_keyboard(browser, page):
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-
-    browser.open(page)
-    button = browser.driver.find_element(By.XPATH, heading("coverage", "method"))
-    button.send_keys(Keys.ENTER)
-    methods = column(browser, "coverage", 1)
-    assert methods == sorted(methods, key=str.casefold)
-    th = browser.driver.find_element(By.XPATH, heading("coverage", "method") + "/..")
-    assert th.get_attribute("aria-sort") == "ascending"
 
 
 def test_a_filter_leaves_the_rows_that_have_all_its_words(browser, page):
@@ -294,16 +217,3 @@ def test_on_a_phone_panels_are_as_wide_as_the_screen(browser, page):
     browser.open(page)
     widest = "return Math.max(...[...document.querySelectorAll('.figure-panels > svg')].map((one) => one.clientWidth))"
     assert 300 < browser.driver.execute_script(widest) <= PHONE
-
-
-def test_who_took_part_unfolds(browser, page):
-    browser.open(page)
-    assert "full-data MH 1 of 1; PBNN 1 of 1" not in browser.text()
-    browser.click("//*[@id='winners']//td/details/summary")
-    assert "full-data MH 1 of 1; PBNN 1 of 1" in browser.text()
-
-
-def test_the_page_prints(browser, page):
-    browser.open(page)
-    printed = browser.driver.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
-    assert base64.b64decode(printed["data"]).startswith(b"%PDF")
