@@ -12,9 +12,8 @@ from implementations.methods import METHODS
 from metrics.calibration import class_reliability
 from metrics.seeds import Estimate
 from records.methods import facts_of
-from records.setting_runs import sweeps
 from records.study import StudyResults
-from reports.benchmarks import KEPT, Benchmarks, load, ratio_text
+from reports.benchmarks import KEPT, Benchmarks, load
 from reports.contents import contents_of
 from reports.drawing import (
     INK,
@@ -44,7 +43,6 @@ from reports.drawing import (
 )
 from reports.figures import SPEED_FIGURES, calibration
 from reports.figures.evidence import draw_evidence, evidence_figures
-from reports.figures.series import few
 from reports.figures.speed import draw_overview
 from reports.judge import IN_PART, NOT_ASKED, ClaimResult, Evidence, Verdict, judge_claims
 from reports.publish import PUBLISHED
@@ -108,11 +106,6 @@ def test_the_evidence_of_published_claims_is_legible(study):
 )
 def test_a_flaw_is_found(panel, flaw):
     assert any(flaw in one for one in flaws(Drawing([panel], "")))
-
-
-def test_entries_of_a_legend_that_look_alike_are_a_flaw():
-    keys = [Key("one", Look(INK)), Key("other", Look(INK))]
-    assert any("looks like" in one for one in flaws(Drawing([Panel(shapes=[Line([0, 1], [0, 1])])], "", keys=keys)))
 
 
 # Colours
@@ -220,13 +213,6 @@ def test_ticks_are_round_and_within_the_axis():
 
 def test_thinned_keeps_the_ends():
     assert list(thinned(range(1000), 3)) == [0, 500, 999] and list(thinned(range(2), 5)) == [0, 1]
-
-
-def test_a_panel_of_many_lines_shows_every_task_and_method_first():
-    families = sweeps(loaded("paper").ran(method="pbnn"), "num_batches")
-    shown = few(families, 3)
-    assert len(shown) == 3 and all(one in families for one in shown)
-    assert len({one[0]["variant"] for one in shown}) == min(3, len({one[0]["variant"] for one in families}))
 
 
 def test_classes_are_accuracy_against_confidence():
@@ -350,8 +336,3 @@ def test_chains_and_mini_batches_are_at_their_numbers_with_the_baseline_among_th
 def test_a_figure_without_its_benchmarks_says_how_to_measure_them(name):
     with pytest.raises(NothingToShow, match=r"none .* \(bench_\w+\); a whole make bench runs them"):
         speed(name, [])
-
-
-def test_ratios_have_as_many_digits_as_distinguish_them_from_0():
-    row = {"ratio": 1.404, "ratio_low": 0.0079, "ratio_high": 1234.5}
-    assert ratio_text(row) == "1.40 (0.0079 to 1,234)"
