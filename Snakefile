@@ -22,23 +22,21 @@ rule all:
     """Everything of a study by name."""
     default_target: True
     input:
-        everything,
+        rules.summary.output,
+        rules.track.output,
+        rules.report.output,
     message:
         "all of {STUDY.name}"
 
 
 onstart:
-    keep_others_out()
-    STUDY.write(Path(RESULTS))
-    watch_progress()
+    start()
 
 
 onsuccess:
-    tell_last_progress()
-    tell_what_came_of_it()
+    close()
 
 
 onerror:
-    tell_last_progress()
-    summarise_what_there_is()
-    tell_what_came_of_it()
+    conclude()
+    close()

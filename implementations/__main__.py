@@ -4,15 +4,16 @@ import argparse
 import io
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from implementations.backends import BACKENDS
-from implementations.finished import check_draws, read_record
 from implementations.infrastructure.errors import SettingError, unknown
 from implementations.infrastructure.files import Damaged
 from implementations.methods import ALL_SETTINGS, METHODS, find_method
 from implementations.plugins import absolute, checksum, is_plugin
+from implementations.run_files import read_draws, read_run
 from implementations.settings import Setting
 from implementations.tasks import TASKS, check_options, find_task, prepare
 from implementations.tasks.data.download import DataError
@@ -172,13 +173,14 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _problem(path: Path, wanted: dict[str, Any], data_dir: Path) -> Problem:
     """The problem in the folder, if it is this one, or else a new one, saved there."""
-    if path.exists():
+    with suppress(FileNotFoundError):
         try:
             problem = Problem.load(path)
         except Damaged as error:
-            raise SettingError(f"{error}; remove it, or choose another --out") from None
-        if all(getattr(problem, name) == value for name, value in wanted.items()):
-            return problem
+            print(f"{error}; it is made again", file=sys.stderr)
+        else:
+            if all(getattr(problem, name) == value for name, value in wanted.items()):
+                return problem
     problem = _prepared(wanted["task"], wanted, data_dir)
     problem.save(path)
     return problem
@@ -192,9 +194,10 @@ def _prepared(task: str, wanted: dict[str, Any], data_dir: Path) -> Problem:
 def _is_there(out: Path, wanted: dict[str, Any]) -> bool:
     """Is this very run in the folder, and need not be made again? SettingError where the folder has another's."""
     try:
-        record = read_record(out)
+        record = read_run(out)
     except Damaged as error:
-        raise SettingError(f"{error}; choose another --out, or --overwrite") from None
+        print(f"{error}; the run is made again", file=sys.stderr)
+        return False
     if record is None:
         return False
     if any(record.get(name) != value for name, value in wanted.items()):
@@ -206,7 +209,7 @@ def _is_there(out: Path, wanted: dict[str, Any]) -> bool:
     if record["status"] == "skipped":
         return False
     try:
-        check_draws(out, record)
+        read_draws(out, record)
     except Damaged as error:
         print(f"{error}; the run is made again", file=sys.stderr)
         return False

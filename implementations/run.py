@@ -14,12 +14,13 @@ import numpy as np
 
 from implementations import checkpoint
 from implementations.backends import Draws
-from implementations.infrastructure.files import sealed, sha256_of, write_json, write_npz
+from implementations.infrastructure.files import Damaged
 from implementations.infrastructure.peak_memory import PeakMemory
 from implementations.infrastructure.progress import Reporter, Stream
 from implementations.infrastructure.provenance import git_state, machine, versions
 from implementations.methods import find_method, source_of
 from implementations.plugins import checksum
+from implementations.run_files import write_run
 from implementations.sampling import Progress, Resume, Sampled, sample
 from implementations.settings import Settings
 from implementations.tasks.problem import Problem
@@ -66,17 +67,19 @@ def run(
     is_audited: bool = True,
     checkpoint_seconds: float = 30.0,
     stream: Stream | None = None,
+    place: str | None = None,
 ) -> dict[str, Any]:
     """Sample, and write ``run.json`` and ``draws.npz`` into ``out``; returns the content of ``run.json``.
 
     Killed at any moment and called again, it goes on from its checkpoint and ends with the very same draws. A chain
     that becomes non-finite ends the run as ``diverged``, a missing device as ``skipped``: both are results.
-    Progress goes to ``stream``, or to the standard error of the moment.
+    Progress goes to ``stream``, or to the standard error of the moment. ``place`` is the run's own in a study: its
+    files say it, so that files of another run in their place are noticed.
     """
     stream = stream or sys.stderr
     started_at = datetime.now(UTC)
     # Now, and not at the end: a method's file may change while the run is under way.
-    identity = job.identity()
+    identity = job.identity() | ({"run": place} if place else {})
     path = out / "checkpoint.npz"
     memory = PeakMemory()
     name = f"{job.problem.task} {job.method} {job.backend} seed {job.seed}"
@@ -99,8 +102,7 @@ def run(
             is_audited=is_audited,
             tuned=job.tuned,
         )
-    record = {
-        **identity,
+    content = {
         "status": sampled.status,
         "reason": sampled.reason,
         "warning": "; ".join(sampled.warnings) or None,
@@ -126,12 +128,7 @@ def run(
     audit_arrays = {f"audit_{name}": array for name, array in sampled.audit.items()}
     draws = sampled.draws
     kept = {"draws": draws.positions, "acceptance": draws.acceptance, "variance": draws.variance}
-    # Not beside draws of another run, not even for a moment.
-    (out / "run.json").unlink(missing_ok=True)
-    write_npz(out / "draws.npz", kept | audit_arrays)
-    record = sealed({**record, "draws_sha256": sha256_of(out / "draws.npz")})
-    # Last, so that a run.json means a finished run.
-    write_json(out / "run.json", record)
+    record = write_run(out, identity, content, kept | audit_arrays)
     path.unlink(missing_ok=True)
     return record
 
@@ -151,17 +148,17 @@ class Saver:
 
 def _checkpoint_identity(identity: dict[str, Any]) -> dict[str, Any]:
     """Other versions of the libraries might round differently, and the draws would be of two kinds."""
-    return identity | {"versions": versions(), "checkpoint_format": checkpoint.FORMAT}
+    return identity | {"versions": versions()}
 
 
 def _resume(identity: dict[str, Any], path: Path, stream: Stream) -> Resume | None:
     """Where an interrupted run left off, if it did."""
-    if not path.exists():
-        return None
     try:
         resume = checkpoint.load(path, _checkpoint_identity(identity))
-    except checkpoint.Refused as reason:
-        print(f"{path} is not used and the run starts afresh: {reason}", file=stream)
+    except FileNotFoundError:
+        return None
+    except Damaged as reason:
+        print(f"{reason}; the run starts afresh", file=stream)
         return None
     print(f"going on from {path}, step {resume[0].num_steps}", file=stream)
     return resume

@@ -332,12 +332,12 @@ def _main(words: list[str]) -> int:
 
 def _mistakes() -> tuple[type[Exception], ...]:
     """The errors that are one line. Imported once something has gone wrong: together they take a second."""
+    from implementations.infrastructure.artefact import Failed
     from implementations.infrastructure.files import Damaged
     from implementations.tasks.data.download import DataError
-    from records.failures import Absent
     from reports.types import NothingToShow
 
-    return SettingError, DataError, Damaged, Absent, NothingToShow, OSError
+    return SettingError, DataError, Damaged, Failed, NothingToShow, OSError
 
 
 def completion(arguments: argparse.Namespace) -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from implementations.infrastructure.artefact import read_npz
 from implementations.infrastructure.errors import SettingError, unknown
-from implementations.infrastructure.files import Damaged, read_npz
+from implementations.infrastructure.files import Damaged
 
 if TYPE_CHECKING:
     import pandas as pd

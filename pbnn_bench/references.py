@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from implementations.infrastructure.artefact import read_npz
 from implementations.infrastructure.errors import SettingError, unknown
-from implementations.infrastructure.files import Damaged, read_npz
+from implementations.infrastructure.files import Damaged
 from implementations.networks.baselines import Predictions
 from implementations.networks.tasks import find_network_task
 from pbnn_bench.cli import ACTIONS

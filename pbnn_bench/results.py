@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from implementations.finished import read_draws, read_record
 from implementations.infrastructure.errors import SettingError
-from implementations.infrastructure.files import read_npz
+from implementations.run_files import read_draws, read_run
 from implementations.tasks.problem import Problem
 from pbnn_bench import packages
 
@@ -132,19 +131,18 @@ class FinishedRun:
 
 def load_run(folder: Path) -> FinishedRun:
     """The run in a folder, evaluated if it has not been."""
-    from records.failures import load_problem
-    from records.layout import read_metrics
-    from workflows.evaluation import evaluate
+    from records.artefacts import read_curves, read_metrics
+    from records.evaluation import evaluate
 
-    record = read_record(folder)
+    record = read_run(folder)
     if record is None:
         raise SettingError(f"{folder} has no run.json: no finished run is there")
     if record["status"] != "ok":
         raise SettingError(f"the run in {folder} {record['status']}: {record.get('reason')}")
-    problem = load_problem(_problem_of(folder, record))
+    problem = Problem.load(_problem_of(folder, record), {"seed": record["seed"]})
     metrics = read_metrics(folder)
     if metrics is not None and metrics["failure"] is None:
-        return FinishedRun(record, metrics, read_npz(folder / "curves.npz"), problem)
+        return FinishedRun(record, metrics, read_curves(folder, metrics), problem)
     made = evaluate(problem, record, read_draws(folder, record), "a single run has no reference")
     return FinishedRun(record, *made, problem)
 

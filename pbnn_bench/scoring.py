@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from implementations.infrastructure.artefact import read_npz
 from implementations.infrastructure.errors import SettingError
-from implementations.infrastructure.files import Damaged, read_npz
+from implementations.infrastructure.files import Damaged
 from implementations.settings import WEIGHT
 from implementations.tasks import prepare
 from implementations.tasks.likelihoods import find_likelihood
@@ -31,10 +32,9 @@ from implementations.tasks.problem import Problem
 from implementations.tasks.references.closed_form import has_closed_form
 from metrics import calibration, prediction
 from pbnn_bench.results import check_output
-from records.failures import load_reference
+from records.evaluation import Metrics, metrics_of_draws, predictive_of, reliability_of
 from records.reference import Reference, reference
 from reports.leaderboard import CRITERION, answer_of, with_entrant
-from workflows.evaluation import Metrics, metrics_of_draws, predictive_of, reliability_of
 
 #: Deviations of the mean, in sd of the reference, that no slow chain explains.
 FAR_OFF = 2.0
@@ -180,7 +180,7 @@ def _read_draws(path: Path) -> np.ndarray:
 
 def _read_reference(path: Path) -> Reference:
     try:
-        found = load_reference(path)
+        found = Reference.load(path, moves=False)
     except Damaged as error:
         raise SettingError(f"{path} is no reference: {error}") from None
     if isinstance(found, str):

@@ -212,7 +212,7 @@ COLUMNS: dict[str, Column] = {
         "log of acceptance uphill over downhill, less the exact one; mini-batches redrawn both ways; 0 is exact",
     ),
     "audit_balance_residual_mc": Column("number", "its standard error", POSITIVE),
-    # The same step at several N (workflows.timing)
+    # The same step at several N (workflows.steps.timing)
     "step_by_turns_us": Column(
         "number",
         "processor microseconds of a step of one chain, timed by turns with the same step at other N",

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from implementations.finished import check_archive
-from implementations.infrastructure.files import Damaged, check_seal, sha256_of
+from implementations.infrastructure.files import Damaged
 
 #: Files that every report has, beside its pictures and tables.
 REPORT = ("report.html", "claims.json", "figures.json")
@@ -21,12 +20,26 @@ def run_folder(results: Path, run: str) -> Path:
     return results / "runs" / run
 
 
+def mark_path(results: Path, batch: str, name: str) -> Path:
+    """A mark that Snakemake goes by: all runs of a batch are ``sampled``, or ``evaluated``."""
+    return results / "batches" / batch / f"{name}.json"
+
+
 def problem_path(results: Path, variant: str, seed: int) -> Path:
     return results / "problems" / variant / f"seed{seed}" / "problem.npz"
 
 
 def reference_path(results: Path, variant: str, weight: float, seed: int) -> Path:
     return results / "references" / variant / f"weight{plain(float(weight))}" / f"seed{seed}" / "reference.npz"
+
+
+def fetched_path(results: Path, task: str) -> Path:
+    """What became of the download of a task's data."""
+    return results / "data" / task / "fetched.json"
+
+
+def timing_path(results: Path, backend: str) -> Path:
+    return results / "timings" / f"{backend}.json"
 
 
 def tuning_path(results: Path, variant: str, label: str, backend: str) -> Path:
@@ -45,24 +58,3 @@ def read_json(path: Path) -> dict[str, Any] | None:
     if not isinstance(content, dict):
         raise Damaged(f"{path} is damaged: not an object but {type(content).__name__}")
     return content
-
-
-def read_outcome(path: Path) -> dict[str, Any] | None:
-    """The same of a file that says under ``failure`` why there is no result: metrics, downloads, tracking."""
-    content = read_json(path)
-    if content is not None and "failure" not in content:
-        raise Damaged(f"{path} is damaged: it does not say whether it failed")
-    check_seal(path, content or {})
-    return content
-
-
-def read_metrics(folder: Path) -> dict[str, Any] | None:
-    """The metrics.json of a run, with the curves.npz beside it that it was written with; Damaged where one is not."""
-    metrics, curves = read_outcome(folder / "metrics.json"), folder / "curves.npz"
-    if metrics is None:
-        return None
-    if "curves_sha256" not in metrics or not curves.exists():
-        check_archive(curves)
-    elif sha256_of(curves) != metrics["curves_sha256"]:
-        raise Damaged(f"{curves} is damaged: its SHA-256 is not the one in metrics.json")
-    return metrics

@@ -21,7 +21,8 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
 
 from implementations.backends import use_one_thread
-from implementations.infrastructure.files import Damaged, read_npz, sha256_of, write_json, write_npz
+from implementations.infrastructure.artefact import read_npz
+from implementations.infrastructure.files import Damaged, sha256_of, write_json, write_npz
 from implementations.infrastructure.provenance import git_state, machine, versions
 from implementations.networks.hmc import HMC, Block, State
 from implementations.networks.network import HALF_LOG_2PI, LOG_NOISE, Network

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from implementations.infrastructure.artefact import read_arrays, write_arrays
 from implementations.infrastructure.errors import SettingError
-from implementations.infrastructure.files import Damaged, read_npz, write_npz
+from implementations.infrastructure.files import Damaged
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Problem
 from implementations.tasks.references.closed_form import gaussian_posterior, has_closed_form
@@ -70,12 +72,25 @@ class Reference:
     versions: str
     seconds: float
 
-    def save(self, path: Path) -> None:
-        write_npz(path, {field.name: getattr(self, field.name) for field in fields(self)})
+    def save(
+        self, path: Path, identity: Mapping[str, Any] | None = None, made_from: Mapping[str, str] | None = None
+    ) -> None:
+        own = {"task": self.task, "task_seed": self.task_seed, "weight": self.weight, "seed": self.seed}
+        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
+        write_arrays(path, "reference", arrays, {**own, **(identity or {})}, made_from=made_from)
 
     @classmethod
-    def load(cls, path: Path) -> Self:
-        arrays = read_npz(path)
+    def load(
+        cls,
+        path: Path,
+        identity: Mapping[str, Any] | None = None,
+        made_from: Mapping[str, str] | None = None,
+        moves: bool = True,
+    ) -> Self | str:
+        """The reference in a file, or the reason why it could not be made."""
+        record, arrays = read_arrays(path, "reference", identity, made_from=made_from, moves=moves)
+        if record["failure"] is not None:
+            return str(record["failure"])
         values: dict[str, Any] = {name: array.item() if array.ndim == 0 else array for name, array in arrays.items()}
         try:
             return cls(**values)

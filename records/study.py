@@ -9,13 +9,13 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from implementations.infrastructure.files import Damaged, read_npz
+from implementations.infrastructure.files import Damaged
 from implementations.tasks.problem import Problem
-from records.failures import load_problem, load_reference
-from records.layout import problem_path, reference_path, run_folder
+from records.artefacts import load_problem, load_reference, read_curves
+from records.layout import run_folder
 from records.reference import Reference
 from records.setting_runs import Row, SettingRuns, plain_rows, settings_of
-from records.summary import table_of
+from records.summary import read_summary, table_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +36,9 @@ class StudyResults:
         parquet = folder / "summary.parquet"
         path = parquet if parquet.exists() else folder / "summary.csv"
         try:
-            table = pd.read_parquet(path) if path == parquet else table_of(pd.read_csv(path, low_memory=False))
+            table = read_summary(folder) if path == parquet else table_of(pd.read_csv(path, low_memory=False))
             return cls(folder, table, description, looks)
-        except FileNotFoundError:
+        except (FileNotFoundError, Damaged):
             raise
         # Errors of the Parquet library are of either kind.
         except (ValueError, TypeError, LookupError, OSError) as error:
@@ -79,15 +79,15 @@ class StudyResults:
         return list(dict.fromkeys(row["variant"] for row in self.rows))
 
     def curves(self, run: str) -> dict[str, np.ndarray]:
-        """Reliability curves of a run, and its predictions where inputs have one dimension (workflows.evaluation)."""
-        return read_npz(run_folder(self.folder, run) / "curves.npz")
+        """Reliability curves of a run, and its predictions where inputs have one dimension (records.evaluation)."""
+        return read_curves(run_folder(self.folder, run))
 
     def problem(self, row: Mapping[Any, Any]) -> Problem:
         """The problem that a row's run worked on."""
-        return load_problem(problem_path(self.folder, row["variant"], row["seed"]))
+        return load_problem(self.folder, row["variant"], row["seed"])
 
     def reference(self, row: Mapping[Any, Any]) -> Reference | str:
         """The right answer for a row's own target, or why there is none."""
         if row["reference_kind"] == "none":
             return "the study asks for none"
-        return load_reference(reference_path(self.folder, row["variant"], row["target_weight"], row["seed"]))
+        return load_reference(self.folder, row["variant"], row["target_weight"], row["seed"])

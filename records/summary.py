@@ -1,12 +1,16 @@
 """The summary of a study, one row per run: its table, and what a reader asks of it first."""
 
 import csv
+import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from implementations.infrastructure.artefact import Record, check, parsing, reading, record_of
+from implementations.infrastructure.files import Damaged, atomic_path
+from records.artefacts import read_outcome
 from records.columns import COLUMNS, KINDS
-from records.layout import read_json, read_outcome
+from records.layout import read_json
 
 
 def table_of(rows: Any) -> Any:
@@ -16,6 +20,38 @@ def table_of(rows: Any) -> Any:
 
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype({name: KINDS[column.kind] for name, column in COLUMNS.items()})
+
+
+def write_summary(results: Path, table: Any) -> None:
+    """Write the table of a study as summary.csv, and as summary.parquet with the checksum of the text in it."""
+    text = table.to_csv(index=False).encode()
+    # Parquet keeps the attributes of a frame.
+    table.attrs = record_of("summary", {"study": results.name, "csv_sha256": hashlib.sha256(text).hexdigest()})
+    with atomic_path(results / "summary.parquet") as path:
+        table.to_parquet(path, index=False)
+    with atomic_path(results / "summary.csv") as path:
+        path.write_bytes(text)
+
+
+def read_summary(results: Path) -> Any:
+    """The table of a study; Damaged where it is not what was written."""
+    import pandas as pd
+
+    with reading(results / "summary.parquet") as file:
+        with parsing():
+            table = pd.read_parquet(file)
+        about: Record = {str(name): value for name, value in table.attrs.items()}
+        check(about, "summary", {"study": results.name})
+        if hashlib.sha256(table.to_csv(index=False).encode()).hexdigest() != table.attrs["csv_sha256"]:
+            raise Damaged("it is not the table that was written")
+        return table
+
+
+def check_csv(results: Path, table: Any) -> None:
+    """Damaged where summary.csv is not the text that was written with ``table``."""
+    with reading(results / "summary.csv") as file:
+        if hashlib.sha256(file.read()).hexdigest() != table.attrs["csv_sha256"]:
+            raise Damaged("it is not the text that was written")
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
@@ -39,5 +75,5 @@ def report_failures(results: Path) -> list[str]:
 
 def tracking_failure(results: Path) -> str | None:
     """Why the study is not in MLflow, if it was tried in vain."""
-    failure: str | None = (read_outcome(results / "tracked.json") or {"failure": None})["failure"]
+    failure: str | None = (read_outcome(results / "tracked.json", "tracked") or {"failure": None})["failure"]
     return failure

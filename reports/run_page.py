@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from implementations.finished import read_record
-from implementations.infrastructure.files import Damaged, read_npz
+from implementations.infrastructure.files import Damaged
+from implementations.run_files import read_draws, read_run
+from records.artefacts import read_curves
 from records.columns import COLUMNS
 from records.display import format_given, format_number, format_settings, method_name, task_name
 from records.layout import plain, run_folder
@@ -41,8 +42,9 @@ def run_pages(study: StudyResults) -> Iterator[tuple[str, str]]:
             continue
         charts, command, failure = [], "", ""
         try:
-            command = command_of(read_record(folder) or {}, row)
-            charts = [*trace_charts(read_npz(folder / "draws.npz"), row), *_reliability(folder, row)]
+            record = read_run(folder, {"run": row["run"]})
+            command = command_of(record or {}, row)
+            charts = [*trace_charts(read_draws(folder, record) if record else {}, row), *_reliability(folder, row)]
         except (Damaged, OSError) as error:
             failure = str(error)
         yield (
@@ -150,7 +152,7 @@ def running_mean(values: np.ndarray, length: int) -> np.ndarray:
 def _reliability(folder: Path, row: Row) -> list[tuple[str, str, str]]:
     if not (folder / "curves.npz").exists() or row["status"] != "ok":
         return []
-    curves = read_npz(folder / "curves.npz")
+    curves = read_curves(folder)
     if "grid_mean" in curves:
         looks = {"grid_mean": (CHAINS[0], ""), "grid_truth": (SOFT, "5 4")}
         lines = [Line(curves["grid_inputs"], curves[name], *look) for name, look in looks.items() if name in curves]

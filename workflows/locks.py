@@ -1,19 +1,21 @@
-"""One writer a folder, by a lock that the kernel takes back when its holder ends, however it ends."""
+"""One writer a folder, by a lock that the kernel takes back when its holder ends, however it ends.
+
+After kill -9 of Snakemake its jobs live on. The next call's job for the same folder waits here for the orphan's end,
+and an orphan begins nothing new.
+"""
 
 import fcntl
 import os
 import sys
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 #: What this process holds. The files are never closed, because that would give up the lock; programs started from here
-#: do not get them.
+#: do not inherit them.
 _handles: dict[Path, int] = {}
-
-#: The environment variable by which jobs know the call that started them.
-CALL = "STUDY_CALL"
+#: The process that started this one: rules start their steps by ``exec``, so it is Snakemake.
+_PARENT = os.getppid()
 
 
 class Held(RuntimeError):
@@ -21,11 +23,7 @@ class Held(RuntimeError):
 
 
 def hold(folder: Path, *, is_patient: bool) -> None:
-    """Keep others out of ``folder`` until this process ends; where one is in it, wait for its end or raise Held.
-
-    After kill -9 of Snakemake its jobs live on. The next one's job for the same folder waits here, so that no file
-    changes its date behind Snakemake's back.
-    """
+    """Keep others out of ``folder`` until this process ends; where one is in it, wait for its end or raise Held."""
     folder.mkdir(parents=True, exist_ok=True)
     folder = folder.resolve()
     if folder in _handles:
@@ -46,10 +44,7 @@ def hold(folder: Path, *, is_patient: bool) -> None:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Keep others out of ``folder`` in the block, after waiting for whoever is in it.
-
-    Whoever needs several folders takes one after the other, and never waits for one while it holds another.
-    """
+    """Keep others out of ``folder`` in the block. A process that waits for one folder holds no other."""
     hold(folder, is_patient=True)
     try:
         yield
@@ -57,22 +52,6 @@ def held(folder: Path) -> Iterator[None]:
         os.close(_handles.pop(folder.resolve()))
 
 
-def take(results: Path) -> None:
-    """Sign the lock of a study that this process holds, for the jobs it starts and those of earlier calls to see."""
-    os.environ[CALL] = uuid.uuid4().hex
-    handle = _handles[results.resolve()]
-    os.truncate(handle, 0)
-    os.pwrite(handle, os.environ[CALL].encode(), 0)
-    # For other machines, since the file stays open.
-    os.fsync(handle)
-
-
-def is_superseded(results: Path) -> bool:
-    """Has another call taken the study since the one that started this process? That one was killed then, and the other
-    may want something else in the same folders."""
-    call = os.environ.get(CALL)
-    try:
-        last = (results / ".lock").read_text()
-    except OSError:
-        return False
-    return call is not None and last not in ("", call)
+def is_orphan() -> bool:
+    """Has Snakemake been killed? Another call may want something else in the same folders by now."""
+    return os.getppid() != _PARENT

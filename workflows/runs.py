@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from implementations.card import Card
+from implementations.infrastructure.artefact import write_record
 from implementations.infrastructure.files import atomic_path
 from implementations.methods import find_method
 from implementations.settings import LADDER, SETTINGS, Settings, Size
@@ -106,6 +107,11 @@ class Run:
         """Does the stage ``tune`` find its step, once for all seeds, against a reference? Only for whole networks."""
         return self.settings.step_size == LADDER and self.variant.stochastic == "all" and self.has_reference
 
+    @property
+    def tuning_identity(self) -> dict[str, str]:
+        """What a step that is tuned apart is for: the setting, whatever the seed."""
+        return {"variant": self.variant.label, "label": self.label, "backend": self.backend}
+
     def folder(self, results: Path) -> Path:
         return layout.run_folder(results, self.path)
 
@@ -180,10 +186,16 @@ def write_runs(results: Path, runs: Iterable[tuple[Run, str]], description: str)
         partial.write_bytes(content)
 
 
-def read_runs(results: Path, batch: str | None = None) -> list[Run]:
-    """The runs of a study in its order; with ``batch``, the runs of that batch."""
-    rows = pq.read_table(runs_path(results)).to_pylist()
-    return [_run(row) for row in rows if batch in (None, row["batch"])]
+def read_runs(results: Path, **wanted: str) -> list[Run]:
+    """The runs of a study in its order; with ``wanted``, the runs whose columns have these values."""
+    filters = [(column, "==", value) for column, value in wanted.items()]
+    return [_run(row) for row in pq.read_table(runs_path(results), filters=filters or None).to_pylist()]
+
+
+def write_mark(results: Path, batch: str, name: str, runs: Iterable[Run]) -> None:
+    """Say that these runs are ``sampled`` or ``evaluated``: Snakemake follows marks and leaves the runs alone."""
+    content = {"batch": batch, "name": name, "runs": [run.path for run in runs]}
+    write_record(layout.mark_path(results, batch, name), "mark", content)
 
 
 def read_description(results: Path) -> str:

@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from implementations.backends import BACKENDS
-from implementations.finished import read_record
 from implementations.infrastructure.files import Damaged
+from implementations.run_files import read_run
 from implementations.settings import AUTO, LADDER, SETTINGS
+from records.artefacts import read_metrics, read_outcome
 from records.columns import COLUMNS
-from records.layout import plain, read_outcome
+from records.layout import plain
 from records.methods import columns_of
 from records.summary import is_complete, report_failures
 from workflows.runs import Run
 
 Row = dict[str, Any]
-#: What is measured at several N by turns (workflows.timing), and its column.
+#: What is measured at several N by turns (workflows.steps.timing), and its column.
 TIMES = {"microseconds": "step_by_turns_us", "reading": "reading_by_turns_us"}
 
 
@@ -38,7 +39,7 @@ def _times(results: Path) -> dict[str, Mapping[str, float]]:
     found: dict[str, Mapping[str, float]] = {}
     for path in sorted(results.glob("timings/*.json")):
         with suppress(Damaged):
-            timings = read_outcome(path) or {}
+            timings = read_outcome(path, "timing") or {}
             found |= timings.get("runs", {})
     return found
 
@@ -65,7 +66,7 @@ def _row(study: str, run: Run, folder: Path) -> Row:
         "device": BACKENDS[run.backend][1],
     }
     try:
-        record, metrics = read_record(folder), read_outcome(folder / "metrics.json")
+        record, metrics = read_run(folder, {"run": run.path}), read_metrics(folder, run.path)
     except Damaged as error:
         return row | {"status": "missing", "reason": str(error)}
     if record is None:
@@ -81,6 +82,8 @@ def _row(study: str, run: Run, folder: Path) -> Row:
         # The largest of all runs of its process so far, for want of a better one: not this run's.
         own["peak_memory_mb"] = None
     chosen = record["tuning"]["chosen"] if "tuning" in record else {}
+    if metrics is not None and metrics["made_from"]["run"] != record["sha256"]:
+        metrics = None
     return row | chosen | own | versions | _metrics(record["status"], metrics)
 
 
@@ -129,7 +132,7 @@ def closing_lines(rows: Sequence[Mapping[str, Any]], results: Path, most: int = 
 
 def _tracking_lines(results: Path) -> list[str]:
     """Where the study is in MLflow, and how to look."""
-    tracked = read_outcome(results / "tracked.json")
+    tracked = read_outcome(results / "tracked.json", "tracked")
     if tracked is None:
         return []
     if tracked["failure"]:

@@ -10,7 +10,7 @@ before its last layer makes ``h_{L-1}`` the features and ``W_L`` the parameters;
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +20,9 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from implementations import plugins
+from implementations.infrastructure.artefact import Failed, read_arrays, write_arrays
 from implementations.infrastructure.errors import SettingError
-from implementations.infrastructure.files import Damaged, read_npz, write_npz
+from implementations.infrastructure.files import Damaged
 from implementations.tasks.activations import find_activation
 from implementations.tasks.likelihoods import find_likelihood, normaliser
 from implementations.tasks.networks import Network
@@ -224,7 +225,8 @@ class Problem:
         names = ("task", "stochastic", "prior", "prior_scale")
         return {name: getattr(self, name) for name in names} | {"problem_sha256": digest.hexdigest()}
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, origin: Mapping[str, Any] | None = None) -> None:
+        """Write it as an artefact; ``origin`` says more of what it was made from than the problem itself knows."""
         names = [one.name for one in fields(self) if one.name not in ("body", "network")]
         arrays: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.network:
@@ -234,11 +236,15 @@ class Problem:
         for number, matrix in enumerate(self.body):
             arrays[f"body_{number}"] = matrix
         # Raw images are mostly zeros; features are not, and compressing them would only cost time.
-        write_npz(path, arrays, compress=self.features.shape[1] > 100)
+        own = {name: getattr(self, name) for name in ("task", "seed", "stochastic", "prior", "prior_scale")}
+        write_arrays(path, "problem", arrays, {**own, **(origin or {})}, compress=self.features.shape[1] > 100)
 
     @classmethod
-    def load(cls, path: Path) -> Self:
-        arrays = read_npz(path)
+    def load(cls, path: Path, identity: Mapping[str, Any] | None = None) -> Self:
+        """The problem in a file, which has to have this identity; Failed with the reason why there is none."""
+        record, arrays = read_arrays(path, "problem", identity)
+        if record["failure"] is not None:
+            raise Failed(f"no problem: {record['failure']}")
         num_bodies = sum(name.startswith("body_") for name in arrays)
         try:
             body = tuple(arrays.pop(f"body_{number}") for number in range(num_bodies))

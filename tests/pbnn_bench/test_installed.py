@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from implementations.tasks.problem import Problem
 from pbnn_bench import packages
-from records.failures import load_problem
 
 ROOT = Path(__file__).parents[2]
 
@@ -136,7 +136,7 @@ tasks:
     wanted = "results/mine/problems/linear/seed0/problem.npz"
     done = subprocess.run([command, "run", "mine.yaml", wanted], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert load_problem(tmp_path / wanted).task == "linear"
+    assert Problem.load(tmp_path / wanted).task == "linear"
 
 
 def test_a_module_of_the_users_with_the_name_of_a_package_is_named(python, tmp_path):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from implementations.infrastructure.files import write_npz
+from implementations.infrastructure.artefact import write_arrays
 from implementations.tasks.problem import Problem
 from records.methods import facts_of
 from records.reference import reference
@@ -205,7 +205,7 @@ def filed(tmp_path_factory):
         }
         path = folder / "runs" / row["run"] / "curves.npz"
         path.parent.mkdir(parents=True)
-        write_npz(path, curves)
+        write_arrays(path, "curves", curves, {})
     return results
 
 

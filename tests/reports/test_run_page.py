@@ -10,7 +10,8 @@ import pytest
 from arviz_stats.base import array_stats
 
 from implementations.__main__ import parser
-from implementations.infrastructure.files import sealed, write_json, write_npz
+from implementations.infrastructure.artefact import write_arrays
+from implementations.run_files import write_run
 from records.layout import run_folder
 from reports.page import anchors_of
 from reports.render import render
@@ -28,12 +29,12 @@ def made_up_run(results: Path, one: dict, **record: object) -> Path:
     draws = random.normal(size=(4, 300, 3)).astype(np.float32)
     draws[3, :, 1] += 5
     acceptance = random.uniform(size=(4, 300)).astype(np.float32)
-    write_npz(folder / "draws.npz", {"draws": draws, "acceptance": acceptance, "variance": 0 * acceptance})
     levels = np.linspace(0.1, 0.9, 9)
-    write_npz(folder / "curves.npz", {"test_nominal": levels, "test_observed": levels**2})
+    write_arrays(folder / "curves.npz", "curves", {"test_nominal": levels, "test_observed": levels**2}, {})
     usual = {"stochastic": "last", "prior": "laplace", "prior_scale": 1.0, "num_points": 100, "settings": SETTINGS}
     names = {name: one[name] for name in ("task", "method", "backend", "seed", "status")}
-    write_json(folder / "run.json", sealed({**names, **usual, "method_source": None, **record}))
+    arrays = {"draws": draws, "acceptance": acceptance, "variance": 0 * acceptance}
+    write_run(folder, {"run": one["run"]}, {**names, **usual, "method_source": None, **record}, arrays)
     return folder
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from implementations.infrastructure.files import write_json, write_npz
 from implementations.infrastructure.provenance import PACKAGES
+from implementations.run_files import write_run
 from metrics.calibration import class_reliability, coverage_reliability
+from records.artefacts import write_metrics
 from workflows.runs import Run
 from workflows.steps import summary
 from workflows.study import load_study
@@ -67,11 +68,10 @@ class MadeUp:
         is_ok = record.get("status", "ok") == "ok"
         acceptance = rng.uniform(size=(2, num_draws)).astype(np.float32)
         traces = {"acceptance": acceptance, "variance": 3 * acceptance**2}
-        write_npz(folder / "draws.npz", {"draws": np.zeros((2, num_draws, 2)), **traces})
-        write_json(folder / "run.json", self._record(run, number, rng) | record)
+        arrays = {"draws": np.zeros((2, num_draws, 2)), **traces}
+        made = write_run(folder, {"run": path}, self._record(run, number, rng) | record, arrays)
         if is_ok:
-            write_json(folder / "metrics.json", {"failure": None, **_metrics(run, rng)})
-            write_npz(folder / "curves.npz", _curves(run, rng))
+            write_metrics(self.results, path, _metrics(run, rng), _curves(run, rng), {"run": made["sha256"]})
 
     def _record(self, run: Run, number: int, rng: np.random.Generator) -> dict[str, Any]:
         return {

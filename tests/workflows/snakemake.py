@@ -71,7 +71,7 @@ class Workdir:
 
     def planned(self) -> dict[str, int]:
         """How many jobs of each rule a dry run announces."""
-        code, output = self.run("--dry-run")
+        code, output = self.run("--dry-run", "--quiet", "host")
         assert code == 0, output
         table = output.partition("Job stats:")[2].partition("\n\n")[0]
         return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}

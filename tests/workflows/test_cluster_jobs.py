@@ -25,7 +25,7 @@ def test_a_job_on_a_node_is_the_part_it_was_submitted_for(tmp_path):
     work = Workdir(tmp_path / "work", STUDY)
     sampled, evaluated = "linear/torch-cpu/batch0", "linear-scale0.5/torch-cpu/batch0"
     output = planned_on_a_node(
-        work, TargetSpec("sample", {"part": sampled}), TargetSpec("evaluate", {"part": evaluated})
+        work, TargetSpec("sample", {"batch": sampled}), TargetSpec("evaluate", {"batch": evaluated})
     )
     assert f": {sampled}\n" in output and f": evaluation of {evaluated}\n" in output
     assert f": evaluation of {sampled}\n" not in output

@@ -32,7 +32,7 @@ LARGE = "linear/naive+batch_size=2+step_size=0.0002+chains=1000/torch-cpu/seed0"
 #: 200 draws of 2 parameters in 1000 chains are 1.6 MB, and every other file of the study is well below.
 ROOM = 1_000_000
 #: What is made of the summary takes its time, and trying once is enough.
-PART = "results/full/parts/linear/torch-cpu/part0/sampled.json"
+PART = "results/full/batches/linear/torch-cpu/batch0/sampled.json"
 UP_TO_THE_SUMMARY = ("--retries", "0", PART, "results/full/summary.csv")
 
 pytestmark = pytest.mark.slow

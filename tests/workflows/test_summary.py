@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from implementations.infrastructure.provenance import git_state, machine, versions
+from implementations.run_files import read_run, write_run
 from implementations.settings import SETTINGS
+from records.artefacts import write_metrics
 from records.columns import COLUMNS, main
 from records.summary import is_complete, read_rows, table_of
 from workflows.study import Study, load_study
@@ -51,18 +53,20 @@ def results(tmp_path, study) -> Path:
     for number, (status, reason) in outcomes.items():
         settings = study.runs[number].settings.as_dict() | ({"step_size": 9.0} if number == STALE else {})
         record = {"status": status, "reason": reason, "settings": settings, "acceptance_rate": 0.25, **provenance}
-        (folders[number] / "run.json").write_text(json.dumps(record))
-    metrics = {"failure": None, "r_hat": 1.5, "reference_kind": "closed_form", "reference_usable": True}
-    (folders[OK] / "metrics.json").write_text(json.dumps(metrics))
+        made = write_run(folders[number], {"run": study.runs[number].path}, record, {})
+        if number == OK:
+            metrics = {"r_hat": 1.5, "reference_kind": "closed_form", "reference_usable": True}
+            write_metrics(results, study.runs[OK].path, metrics, {}, {"run": made["sha256"]})
     (folders[UNFINISHED] / "log.txt").write_text("step 5\nOSError: [Errno 28] No space left on device\n\n")
     return results
 
 
 @pytest.mark.parametrize(("is_of_run", "shown"), [(True, 250.0), (False, None)])
 def test_a_peak_of_memory_that_may_be_another_runs_is_not_shown(study, results, is_of_run, shown):
-    path = results / "runs" / study.runs[OK].path / "run.json"
-    record = json.loads(path.read_text()) | {"peak_memory_mb": 250.0, "is_peak_memory_of_run": is_of_run}
-    path.write_text(json.dumps(record))
+    path = study.runs[OK].path
+    record = read_run(results / "runs" / path) | {"peak_memory_mb": 250.0, "is_peak_memory_of_run": is_of_run}
+    made = write_run(results / "runs" / path, {"run": path}, record, {})
+    write_metrics(results, path, {}, {}, {"run": made["sha256"]})
     assert rows_of(study.runs, results)[OK]["peak_memory_mb"] == shown
 
 
@@ -95,12 +99,11 @@ def test_a_tuned_setting_stands_with_what_was_chosen_and_empty_before(tmp_path):
     study = load_study(tmp_path / "small.yaml")
     (row, *_) = rows_of(study.runs, tmp_path)
     assert (row["label"], row["step_size"]) == ("full_mh+step_size=auto", None)
-    folder = tmp_path / "runs" / study.runs[0].path
-    folder.mkdir(parents=True)
+    path = study.runs[0].path
     record = {"status": "ok", "reason": None, "settings": study.runs[0].settings.as_dict(), "versions": versions()}
     record |= {"tuning": {"chosen": {"step_size": 0.25}}, "tuned_settings": "step_size", "tuning_evaluations": 7}
-    (folder / "run.json").write_text(json.dumps(record))
-    (folder / "metrics.json").write_text(json.dumps({"failure": None, "r_hat": 1.0}))
+    made = write_run(tmp_path / "runs" / path, {"run": path}, record, {})
+    write_metrics(tmp_path, path, {"r_hat": 1.0}, {}, {"run": made["sha256"]})
     (row, *_) = rows_of(study.runs, tmp_path)
     assert [row[name] for name in ("step_size", "tuned_settings", "tuning_evaluations")] == [0.25, "step_size", 7]
     assert table_of([row])["step_size"][0] == 0.25

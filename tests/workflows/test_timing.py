@@ -1,19 +1,20 @@
 """Steps timed by turns: which, what is made of their times, and where that is kept."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from benchmarks import stopwatch
 from benchmarks.stopwatch import Work
-from records.failures import write_failure
-from records.layout import problem_path, read_outcome
-from workflows.recovery import clear_failures
+from implementations.infrastructure.artefact import write_arrays
+from records.artefacts import read_outcome
+from records.layout import problem_path, timing_path
+from workflows.preflight import inspect
 from workflows.steps import timing
+from workflows.steps.__main__ import main
+from workflows.steps.timing import ROUNDS, timed, timed_sizes
 from workflows.study import load_study
 from workflows.summary import rows_of
-from workflows.timing import ROUNDS, timed, timed_sizes
 
 STUDY = """
 study: sizes
@@ -76,24 +77,18 @@ def test_ratios_are_of_times_by_turns_so_that_a_machine_that_slows_down_changes_
 
 
 def time_steps(study, results: Path) -> Path:
-    steps = [
-        [
-            {"paths": size.paths, "variant": size.run.variant.label, "seed": size.run.seed, "num": number}
-            for number, size in enumerate(sizes)
-        ]
-        for sizes in timed_sizes(study.runs)["jax-cpu"]
-    ]
-    out = results / "timings" / "jax-cpu.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    arguments = ["--results", str(results), "--backend", "jax-cpu", "--steps", json.dumps(steps), "--out", str(out)]
-    assert timing.main(arguments) == 0
-    return out
+    study.write(results)
+    assert main(["timing", str(results), "jax-cpu"]) == 0
+    return timing_path(results, "jax-cpu")
 
 
 def test_the_summary_has_the_times_of_the_runs_whose_steps_were_timed(study, tmp_path, clock, monkeypatch):
     results = tmp_path / "results" / "sizes"
+    sizes = {1000: 1, 5000: 2, 20000: 3}
     monkeypatch.setattr(
-        timing, "_works", lambda size, arguments: (clock(1e-3 * (1 + size["num"]), 100, 6), clock(1e-4, 100, 6))
+        timing,
+        "works_of",
+        lambda run, results: (clock(1e-3 * sizes[run.variant.num_points], 100, 6), clock(1e-4, 100, 6)),
     )
     time_steps(study, results)
     assert {row["reading_by_turns_us"] for row in rows_of(study.runs, results)} == {0.0, None}
@@ -108,12 +103,9 @@ def test_the_summary_has_the_times_of_the_runs_whose_steps_were_timed(study, tmp
 
 def test_a_measurement_that_failed_says_why_and_is_made_again(study, tmp_path):
     results = tmp_path / "results" / "sizes"
-    problem = problem_path(results, "linear-points1000", 0)
-    problem.parent.mkdir(parents=True)
-    write_failure(problem, "no such data")
+    identity = {"variant": "linear-points1000", "seed": 0}
+    write_arrays(problem_path(results, *identity.values()), "problem", {}, identity, failure="no such data")
     out = time_steps(study, results)
-    outcome = read_outcome(out)
-    assert outcome is not None and "no such data" in outcome["failure"]
+    assert "no such data" in read_outcome(out, "timing")["failure"]
     assert {row["step_by_turns_us"] for row in rows_of(study.runs, results)} == {None}
-    clear_failures(results, [])
-    assert not out.exists()
+    assert inspect(results, study) == [] and not out.exists()

@@ -24,13 +24,13 @@ from mlflow import MlflowClient
 from scipy import stats
 from sqlalchemy import create_engine
 
-from implementations.infrastructure.files import Damaged, read_npz, sha256_of, write_json, write_npz
+from implementations.infrastructure.files import Damaged
 from implementations.methods import METHODS
 from records.study import StudyResults
 from records.summary import tracking_failure
 from tests.workflows.made_up import STUDY, MadeUp
 from tests.workflows.snakemake import ROOT, Workdir
-from tests.workflows.test_recovery import ONE
+from tests.workflows.test_damage import WHOLE
 from workflows.steps import report
 from workflows.steps.track import main
 from workflows.tracking.client import Hiding, hide, without_secrets
@@ -273,15 +273,14 @@ def test_a_damaged_file_is_named_and_stops_the_tracking_of_no_other_run(made_up,
     runs = made_up.results / "runs"
     draws = runs / FULL_MH / "seed1" / "draws.npz"
     whole = draws.read_bytes()
-    record = draws.with_name("run.json")
-    write_json(record, json.loads(record.read_text()) | {"draws_sha256": sha256_of(draws)})
-    write_npz(draws, {name: array + 1 for name, array in read_npz(draws).items()})
+    draws.write_bytes((runs / FULL_MH / "seed0" / "draws.npz").read_bytes())
     (runs / PBNN / "seed0" / "curves.npz").write_bytes(b"")
     (runs / PBNN / "seed1" / "run.json").write_text("[]")
     with pytest.raises(Damaged) as caught:
         tracked(made_up, uri)
     assert str(caught.value) == (
-        f"{draws} is damaged: its SHA-256 is not the one in run.json, and 2 more; all other runs are tracked"
+        f"{draws} is damaged: it is not the one that was recorded; moved to draws.npz.damaged, and 2 more; "
+        "all other runs are tracked"
     )
     missing = {f"{FULL_MH}/seed1", f"{PBNN}/seed0", f"{PBNN}/seed1"}
     assert {f"{PBNN}/seed2", *(f"{SGLD}/seed{seed}" for seed in range(3))} <= dump(uri).keys()
@@ -317,6 +316,7 @@ def test_a_damaged_summary_is_named_by_tracking_and_report(made_up, capfd, conte
     assert main(["--results", str(made_up.results), "--out", str(out)]) == 0
     assert json.loads(out.read_text())["failure"].startswith(f"{path} is damaged: ")
     capfd.readouterr()
+    path.write_bytes(content)
     assert report.main(["--results", str(made_up.results)]) == 1
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith(f"{path} is damaged: ")
@@ -519,7 +519,7 @@ def test_a_failure_of_tracking_shows_no_secret_anywhere_and_ends_no_study(uri, m
 @pytest.mark.slow
 def test_no_file_of_a_study_and_no_line_on_the_terminal_has_a_secret(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:s3c/s3cret@[::1?token=s3cret")
-    work = Workdir(tmp_path / "work", ONE)
+    work = Workdir(tmp_path / "work", WHOLE)
     code, output = work.run()
     assert (code, "MLflow: not tracked in http://***: " in output) == (0, True), output
     files = [path for path in work.folder.rglob("*") if path.is_file()]

@@ -9,9 +9,7 @@ rule data:
     log:
         f"{FETCHED}/log.txt",
     localrule: True
-    params:
-        task=lambda wildcards: TASKS[wildcards.task],
     message:
         "data of {wildcards.task}"
     shell:
-        '"$PYTHON" -m workflows.steps.data --task {params.task:q} --data data --out {output} > {log} 2>&1'
+        STEP + " data {RESULTS} {wildcards.task:q} > {log} 2>&1"

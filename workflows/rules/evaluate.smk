@@ -1,19 +1,16 @@
 rule evaluate:
-    """Metrics and curves of the runs of a part, in the folder of each; what has not changed stays as it is."""
+    """Metrics and curves of the runs of a batch, in the folder of each; what has not changed stays as it is."""
     input:
-        sampled=f"{PART}/sampled.json",
-        problems=lambda wildcards: problems_of(part_of(wildcards)),
-        references=lambda wildcards: references_of(part_of(wildcards)),
+        sampled=f"{BATCH}/sampled.json",
+        problems=lambda wildcards: files_of(batch_of(wildcards), "problem"),
+        references=lambda wildcards: files_of(batch_of(wildcards), "reference"),
     output:
-        f"{PART}/evaluated.json",
+        f"{BATCH}/evaluated.json",
     log:
-        f"{PART}/evaluate.log",
+        f"{BATCH}/evaluate.log",
     params:
-        results=lambda wildcards: RESULTS,
-        variant=lambda wildcards: part_of(wildcards).variant,
-        runs=lambda wildcards: json.dumps(list(map(evaluated, part_of(wildcards).runs))),
+        version=VERSIONS["metrics"],
     message:
-        "evaluation of {wildcards.part}"
+        "evaluation of {wildcards.batch}"
     shell:
-        '"$PYTHON" -m workflows.steps.evaluate --results {params.results} --variant {params.variant}'
-        " --runs {params.runs:q} --out {output} > {log} 2>&1"
+        STEP + " evaluate {RESULTS} {wildcards.batch:q} > {log} 2>&1"

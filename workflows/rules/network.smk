@@ -12,13 +12,11 @@ rule network:
     # All else waits for it.
     priority: 2
     params:
-        results=lambda wildcards: RESULTS,
-        variant=lambda wildcards: json.dumps(dataclasses.asdict(VARIANTS[wildcards.variant])),
+        variant=lambda wildcards: list(dataclasses.asdict(VARIANTS[wildcards.variant]).items()),
         # A task's file that has changed is another task.
         task_sha256=lambda wildcards: checksum(VARIANTS[wildcards.variant].task) or "",
-        fetched=lambda wildcards, input: f"--fetched {input.fetched}" if input.fetched else "",
+        version=VERSIONS["problem"],
     message:
         "network of {wildcards.variant}, seed {wildcards.seed}"
     shell:
-        '"$PYTHON" -m workflows.steps.network --variant {params.variant:q} --seed {wildcards.seed} --data data'
-        " {params.fetched} --out {output} --results {params.results} > {log} 2>&1"
+        STEP + " network {RESULTS} {wildcards.variant:q} {wildcards.seed} > {log} 2>&1"

@@ -8,9 +8,8 @@ rule reference:
         f"{REFERENCE}/log.txt",
     priority: 1
     params:
-        results=lambda wildcards: RESULTS,
+        version=VERSIONS["reference"],
     message:
         "reference of {wildcards.variant} at weight {wildcards.weight}, seed {wildcards.seed}"
     shell:
-        '"$PYTHON" -m workflows.steps.reference --problem {input.problem} --weight {wildcards.weight}'
-        " --seed {wildcards.seed} --out {output} --results {params.results} > {log} 2>&1"
+        STEP + " reference {RESULTS} {wildcards.variant:q} {wildcards.weight} {wildcards.seed} > {log} 2>&1"

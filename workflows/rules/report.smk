@@ -4,7 +4,6 @@ rule report:
     The suite's benchmarks are on it where they are kept; without them it is made all the same.
     """
     input:
-        study=STUDY_FILE,
         summary=rules.summary.output.parquet,
         benchmarks=[str(KEPT)] if KEPT.exists() else [],
     output:
@@ -18,8 +17,8 @@ rule report:
         f"{RESULTS}/report.log",
     localrule: True
     params:
-        results=lambda wildcards, output: Path(output.page).parent,
+        description=STUDY.description,
     message:
         "report"
     shell:
-        '"$PYTHON" -m workflows.steps.report --results {params.results} > {log} 2>&1'
+        'exec "$PYTHON" -m workflows.steps.report --results {RESULTS} > {log} 2>&1'

@@ -1,9 +1,8 @@
 rule summary:
     """One row per run of the study, whatever became of it; the columns are explained in records/columns.py."""
     input:
-        parts=all_evaluated(),
+        batches=expand(f"{BATCH}/evaluated.json", batch=BATCHES),
         timings=expand(TIMINGS, backend=TIMED),
-        study=STUDY_FILE,
     output:
         csv=f"{RESULTS}/summary.csv",
         parquet=f"{RESULTS}/summary.parquet",
@@ -11,8 +10,9 @@ rule summary:
         f"{RESULTS}/summary.log",
     localrule: True
     params:
-        results=lambda wildcards, output: Path(output.csv).parent,
+        asked=asked_of(STUDY.runs),
+        version=VERSIONS["summary"],
     message:
         "summary"
     shell:
-        '"$PYTHON" -m workflows.steps.summary --results {params.results} > {log} 2>&1'
+        'exec "$PYTHON" -m workflows.steps.summary --results {RESULTS} > {log} 2>&1'

@@ -1,10 +1,12 @@
 rule timing:
-    """The same step at every N of the study, timed by turns; the summary has the times, and a claim asks for them.
+    """The same step at every N of the study, in interleaved rounds; the summary has the times, and a claim asks for them.
 
     It has the machine to itself: what shares the cache with it takes it from the larger data first.
     """
     input:
-        problems=lambda wildcards: problems_timed(wildcards.backend),
+        problems=lambda wildcards: list(
+            dict.fromkeys(str(size.run.problem_path(RESULTS)) for sizes in TIMED[wildcards.backend] for size in sizes)
+        ),
     output:
         TIMINGS,
     log:
@@ -12,10 +14,9 @@ rule timing:
     # More than there are: Snakemake takes as many as it has. `workflow.cores` is an error on a cluster, which has no such number.
     threads: 10_000
     params:
-        results=lambda wildcards: RESULTS,
-        steps=lambda wildcards: json.dumps([list(map(timed_size, sizes)) for sizes in TIMED[wildcards.backend]]),
+        asked=lambda wildcards: [asked_of(size.run for size in sizes) for sizes in TIMED[wildcards.backend]],
+        version=VERSIONS["timing"],
     message:
         "steps at several N on {wildcards.backend}"
     shell:
-        '"$PYTHON" -m workflows.steps.timing --results {params.results} --backend {wildcards.backend}'
-        " --steps {params.steps:q} --out {output} > {log} 2>&1"
+        STEP + " timing {RESULTS} {wildcards.backend} > {log} 2>&1"

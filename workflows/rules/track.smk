@@ -1,8 +1,8 @@
 rule track:
     """The study in MLflow, at MLFLOW_TRACKING_URI or in results/mlflow.db.
 
-    A store that cannot be reached fails nothing: the output says so, and so do Snakemake's last lines, which clear it away
-    so that the next call tries again.
+    A store that cannot be reached fails nothing: the output says so, and so do Snakemake's last lines; the next call
+    tries again.
     """
     input:
         summary=rules.summary.output,
@@ -12,10 +12,9 @@ rule track:
         f"{RESULTS}/track.log",
     localrule: True
     params:
-        results=lambda wildcards, output: Path(output[0]).parent,
         # Not in the command, which would show a password; another store is reason enough to run again.
         store=without_secrets(chosen_store(Path("results"))),
     message:
         "tracking in MLflow"
     shell:
-        '"$PYTHON" -m workflows.steps.track --results {params.results} --out {output} > {log} 2>&1'
+        'exec "$PYTHON" -m workflows.steps.track --results {RESULTS} --out {output} > {log} 2>&1'

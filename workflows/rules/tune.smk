@@ -3,8 +3,8 @@ rule tune:
     does not have, against the reference of that. Where that fails, the reason in its place.
     """
     input:
-        problem=lambda wildcards: problem_of(run_to_tune(wildcards)),
-        reference=lambda wildcards: str(reference_of(run_to_tune(wildcards))),
+        problem=lambda wildcards: of_pilots(wildcards, "problem"),
+        reference=lambda wildcards: of_pilots(wildcards, "reference"),
     output:
         f"{TUNING}/tuned.json",
     log:
@@ -14,11 +14,11 @@ rule tune:
     resources:
         gpu=lambda wildcards: int(BACKENDS[wildcards.backend][1] == "gpu"),
     params:
-        results=lambda wildcards: RESULTS,
-        run=lambda wildcards: json.dumps(planned(run_to_tune(wildcards))),
+        run=lambda wildcards: tuned_run(wildcards).path,
+        seed=STUDY.pilot_seed,
+        asked=lambda wildcards: asked_of([tuned_run(wildcards)]),
+        version=VERSIONS["tuning"],
     message:
         "step of {wildcards.tuned} on {wildcards.variant}, {wildcards.backend}"
     shell:
-        '"$PYTHON" -m workflows.steps.tune --results {params.results} --problem {input.problem}'
-        " --reference {input.reference} --backend {wildcards.backend} --run {params.run:q}"
-        " --out {output} > {log} 2>&1"
+        STEP + " tune {RESULTS} {params.run:q} {params.seed} > {log} 2>&1"

@@ -1,1 +1,1 @@
-"""One module per rule: read files, call the library, write files."""
+"""The steps of a study: a function ``main(results, ...)`` each; rules call them by ``python -m workflows.steps``."""

@@ -1,46 +1,31 @@
 """Find the exact or gold-standard answer of a problem at a weight."""
 
-import argparse
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from implementations.backends import use_one_thread
-from implementations.infrastructure.files import sha256_of
-from records.checksums import list_of, listed
-from records.failures import load_problem, reason_of, write_failure
+from implementations.infrastructure.artefact import Record, read_record, write_arrays
+from records.artefacts import load_problem, reason_of
+from records.layout import problem_path, reference_path
 from records.reference import reference
 from records.usage import metered
-from workflows.locks import hold
-from workflows.shared import provide
+from workflows.cache import provide
+from workflows.locks import held
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m workflows.steps.reference", description=__doc__)
-    parser.add_argument("--problem", type=Path, required=True)
-    parser.add_argument("--weight", type=float, required=True)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--results", type=Path, required=True, help="folder of the study's results")
-    arguments = parser.parse_args(argv)
-    with metered(arguments.results, "reference", str(arguments.out.parent)):
-        hold(arguments.out.parent, is_patient=True)
+def main(results: Path, variant: str, weight: str, seed: str) -> None:
+    """Write the reference; where that fails, the reason in its place."""
+    out = reference_path(results, variant, float(weight), int(seed))
+    with metered(results, "reference", str(out.parent)), held(out.parent):
         # The workflow gives it one core; and small matrices handed from thread to thread have stopped for ever.
         use_one_thread("jax-cpu")
-        with listed(list_of(arguments.out), lambda: [arguments.out]):
-            try:
-                problem, weight, seed = load_problem(arguments.problem), arguments.weight, arguments.seed
-                origin = {"problem_sha256": sha256_of(arguments.problem), "weight": weight, "seed": seed}
-                provide(
-                    arguments.out,
-                    arguments.results,
-                    origin,
-                    lambda path: reference(problem, weight, seed=seed).save(path),
-                )
-            except Exception as error:
-                write_failure(arguments.out, reason_of(error))
-    return 0
+        identity = {"variant": variant, "weight": float(weight), "seed": int(seed)}
+        made_from = {"problem": read_record(problem_path(results, variant, int(seed)), "problem")["sha256"]}
+        try:
+            problem = load_problem(results, variant, int(seed))
 
+            def make(path: Path, whole: Record) -> None:
+                reference(problem, float(weight), seed=int(seed)).save(path, whole, made_from)
 
-if __name__ == "__main__":
-    sys.exit(main())
+            provide(out, results, "reference", identity, made_from, make)
+        except Exception as error:
+            write_arrays(out, "reference", {}, identity, made_from=made_from, failure=reason_of(error))

@@ -5,9 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from implementations.infrastructure.files import atomic_path
-from records.checksums import list_of, listed
-from records.summary import table_of
+from records.summary import table_of, write_summary
 from records.usage import metered
 from workflows.runs import read_runs
 from workflows.summary import rows_of
@@ -24,13 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _summarise(arguments: argparse.Namespace) -> None:
     rows = rows_of(read_runs(arguments.results), arguments.results)
-    table = table_of(rows)
-    parquet, csv = (arguments.results / f"summary.{kind}" for kind in ("parquet", "csv"))
-    with listed(list_of(csv), lambda: [parquet, csv]):
-        with atomic_path(parquet) as path:
-            table.to_parquet(path, index=False)
-        with atomic_path(csv) as path:
-            table.to_csv(path, index=False)
+    write_summary(arguments.results, table_of(rows))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from implementations.infrastructure.files import sealed, write_json
+from implementations.infrastructure.artefact import write_record
 from records.study import StudyResults
 from records.usage import metered
 from workflows.tracking.client import Hiding, chosen_store, reason_of, without_secrets
@@ -50,9 +50,9 @@ def _track(uri: str, results: Path, out: Path, patience: float) -> None:
 
     def tell(failure: str | None, **counts: int) -> None:
         seconds = round(time.monotonic() - started, 1)
-        outcome = {"store": without_secrets(uri), "failure": failure, **counts, "seconds": seconds}
-        write_json(out, sealed(outcome))
-        print(outcome, file=sys.stderr, flush=True)
+        outcome = {"store": without_secrets(uri), **counts, "seconds": seconds}
+        write_record(out, "tracked", outcome, failure=failure)
+        print(outcome | {"failure": failure}, file=sys.stderr, flush=True)
 
     def give_up() -> None:
         tell(f"the store was not done after {limit:g} s")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from implementations.finished import check_archive, check_draws, read_record
-from implementations.infrastructure.files import Damaged, read_npz
+from implementations.infrastructure.files import Damaged
+from implementations.run_files import read_draws, read_run
+from records.artefacts import read_curves, read_metrics
 from records.methods import facts_of
 from records.setting_runs import Row
 from reports.reliability import diagram
@@ -132,7 +133,7 @@ class _Writer:
         record, curves = entry.folder / "run.json", entry.folder / "curves.npz"
         if record.exists():
             shutil.copy(record, scratch)
-        arrays = read_npz(curves) if entry.tags["status"] == "ok" and curves.exists() else {}
+        arrays = read_curves(entry.folder) if entry.tags["status"] == "ok" and curves.exists() else {}
         # A density has none.
         if "test_counts" in arrays:
             # A task from a file is in no table; a regression has errors, classes have an accuracy.
@@ -157,10 +158,10 @@ def _check_files(entry: Entry) -> None:
     """Damaged where a file that is to be shown is not what it was when it was written."""
     if entry.folder is None:
         return
-    if record := read_record(entry.folder):
-        check_draws(entry.folder, record)
-    if (entry.folder / "curves.npz").exists():
-        check_archive(entry.folder / "curves.npz")
+    if record := read_run(entry.folder):
+        read_draws(entry.folder, record)
+    if metrics := read_metrics(entry.folder):
+        read_curves(entry.folder, metrics)
 
 
 def traces(entry: Entry) -> Iterator[tuple[str, int, float, float]]:

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from implementations.infrastructure.artefact import read_arrays, write_arrays
 from implementations.infrastructure.errors import SettingError
-from implementations.infrastructure.files import Damaged, read_npz, write_npz
+from implementations.infrastructure.files import Damaged
 from implementations.infrastructure.provenance import versions
 from implementations.tasks.task import Data, Task
 
@@ -34,13 +35,14 @@ def with_features(task: Task, data: Data, seed: int, folder: Path, progress: boo
     """The data with features (n, h) float32 in place of inputs; what was made before is read from ``folder``."""
     key = _key(task, data, seed)
     path = folder / f"{task.name}-{key}.npz" if key else None
-    found = _kept(path) if path else None
+    identity = {"task": task.name, "key": key}
+    found = _kept(path, identity) if path else None
     if found is None:
         if progress:
             print(f"features of {task.name}, seed {seed}", file=sys.stderr, flush=True)
         found = _made(task, data, seed)
         if path:
-            write_npz(path, found)
+            write_arrays(path, "features", found, identity)
     return Data(*(replace(getattr(data, part), inputs=found[part]) for part in PARTS))
 
 
@@ -86,15 +88,12 @@ def _key(task: Task, data: Data, seed: int) -> str | None:
     return digest.hexdigest()[:16]
 
 
-def _kept(path: Path) -> dict[str, np.ndarray] | None:
-    """What is in the file, None where it is missing or damaged; a damaged one is named, and made again."""
-    if not path.exists():
-        return None
+def _kept(path: Path, identity: dict[str, Any]) -> dict[str, np.ndarray] | None:
+    """What is in the file, None where it is missing or damaged."""
     try:
-        found = read_npz(path)
-        if set(found) == set(PARTS):
-            return found
-        raise Damaged(f"{path} is damaged: not the features of a task")
+        return read_arrays(path, "features", identity)[1]
+    except FileNotFoundError:
+        return None
     except Damaged as error:
         print(f"{error}; it is made again", file=sys.stderr, flush=True)
         return None

@@ -13,9 +13,9 @@ from implementations.tasks.problem import Problem, network_outputs
 from implementations.tasks.references.closed_form import gaussian_posterior
 from metrics.predictive import predictive
 from records.columns import COLUMNS
+from records.evaluation import evaluate, predictive_of
 from records.reference import reference
 from tests.implementations.networks import tiny_network_problem
-from workflows.evaluation import evaluate, predictive_of
 
 #: Of the numbers below, with 4,000 independent draws.
 NUM_DRAWS = 1000
