@@ -19,7 +19,8 @@ from records.methods import facts_of
 
 #: Units of a panel's width, and of the height of its letters. On a phone a unit is a pixel.
 WIDTH, FONT = 360, 11
-LINE = 14
+#: Of a line of text, and between the panels of a file.
+LINE, GAP = 14, 16
 #: Colours that every page has a variable for, with their light and dark values.
 INK, SOFT, GRID, PAPER = "ink", "soft", "line", "paper"
 PAGE_COLOURS = {
@@ -167,10 +168,10 @@ class Band:
 
 @dataclass(frozen=True)
 class Bar:
-    """A rectangle; an end that is None is that of the panel."""
+    """A rectangle; an infinite end is that of the panel."""
 
-    x: tuple[float | None, float | None] = (None, None)
-    y: tuple[float | None, float | None] = (None, None)
+    x: tuple[float, float] = (-math.inf, math.inf)
+    y: tuple[float, float] = (-math.inf, math.inf)
     colour: str = SOFT
     opacity: float = 0.15
     is_hollow: bool = False
@@ -239,8 +240,7 @@ def values_of(shape: Shape, axis: Literal["x", "y"]) -> list[float]:
     if isinstance(shape, Point):
         ends = shape.x_ends if axis == "x" else shape.y_ends
         return [shape.x if axis == "x" else shape.y, *(ends or ())]
-    values = shape.x if axis == "x" else shape.y
-    return [float(value) for value in values if value is not None]
+    return list(map(float, shape.x if axis == "x" else shape.y))
 
 
 class Key(NamedTuple):
@@ -436,8 +436,8 @@ class _Canvas:
 
     def up(self, value: float) -> float:
         if self.centres:
-            row = min(max(round(value), 0), len(self.centres) - 1)
-            return self.centres[row] + (value - row) * self.panel.height
+            value = min(max(value, -0.5), len(self.centres) - 0.51)
+            return self.centres[round(value)] + (value - round(value)) * self.panel.height
         return self.bottom - (self.bottom - self.top) * _share(self.panel.y, self.y_ends, value)
 
     def drawn(self) -> tuple[str, float]:
@@ -506,13 +506,7 @@ class _Canvas:
                 back = self._points(shape.x[::-1], shape.high[::-1])
                 return f'<path d="{_path([*there, *back])}Z" fill="{paint(shape.colour)}" opacity="{shape.opacity:g}"/>'
             case Bar():
-                x, y = (
-                    sorted(end if one is None else place(one) for one, end in zip(given, ends, strict=True))
-                    for given, ends, place in (
-                        (shape.x, (self.left, self.right), self.across),
-                        (shape.y, (self.top, self.bottom), self.up),
-                    )
-                )
+                x, y = sorted(map(self.across, shape.x)), sorted(map(self.up, shape.y))
                 box = _attributes(x=x[0], y=y[0], width=x[1] - x[0], height=y[1] - y[0])
                 if shape.is_hollow:
                     return f'<rect {box} fill="{paint(PAPER)}" stroke="{paint(_outline(shape.colour))}"/>'
@@ -651,11 +645,11 @@ class Drawing:
             panels.append(f'<svg viewBox="0 0 {WIDTH} {_short(height)}" font-size="{FONT}" {role}>{content}</svg>')
         return f'{legend}<div class="figure-panels">{"".join(panels)}</div>'
 
-    def svg(self, title: str = "", columns: int = 2) -> str:
+    def svg(self, title: str = "") -> str:
         """The figure as a file of its own, with its title or message, for light and dark pages."""
         title = self.title or title
-        columns = min(columns, len(self.panels))
-        gap, width = 16, columns * WIDTH + (columns - 1) * 16
+        columns = min(2, len(self.panels))
+        width = columns * (WIDTH + GAP) - GAP
         parts, top = [], 4.0
         for text in wrapped(title, width - 8, FONT + 3) if title else ():
             top += LINE + 4
@@ -675,7 +669,7 @@ class Drawing:
         for start in range(0, len(drawn), columns):
             row = drawn[start : start + columns]
             for column, (content, _) in enumerate(row):
-                place = f"translate({column * (WIDTH + gap)} {_short(top)})"
+                place = f"translate({column * (WIDTH + GAP)} {_short(top)})"
                 parts.append(f'<g transform="{place}">{content}</g>')
             top += max(height for _, height in row) + 6
         style = f"text {{ font-family: {FONTS} }} {_dark_rules(self.colours, ':root', with_page_colours=True)}"

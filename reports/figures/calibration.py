@@ -232,7 +232,7 @@ def _level(setting: SettingRuns, column: str) -> list[Guide | Bar]:
     value, colour = setting.estimate(column), look_of("tempered").colour
     shapes: list[Guide | Bar] = [] if value.mean is None else [Guide("y", value.mean, "5 3", colour)]
     if value.low is not None and value.high is not None:
-        shapes.append(Bar((None, None), (value.low, value.high), colour))
+        shapes.append(Bar(y=(value.low, value.high), colour=colour))
     return shapes
 
 

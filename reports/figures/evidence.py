@@ -3,6 +3,7 @@
 A figure for each claim that no other figure of the report is about.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -98,7 +99,7 @@ def _panel(quantity: str, numbers: Sequence[Number]) -> Panel:
     panel = Panel(x=x, rows=[one.name for one in shown], height=14)
     common = {one.margins for one in shown}
     for row, one in enumerate(shown):
-        rows = (None, None) if len(common) == 1 else (row - 0.45, row + 0.45)
+        rows = (-math.inf, math.inf) if len(common) == 1 else (row - 0.45, row + 0.45)
         if len(one.margins) == 2 and (row == 0 or len(common) > 1):
             panel.add(Bar((one.margins[0], one.margins[1]), rows))
         panel.add(*point(row, one.value, Look(INK), not one.crosses, "x"))

@@ -15,14 +15,10 @@ from workflows.runs import read_description
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Render it. A figure that fails is reported on the page and in the study's last lines; the rest is drawn."""
-    import matplotlib as mpl
-
     parser = argparse.ArgumentParser(prog="python -m workflows.steps.report", description=__doc__)
     parser.add_argument("--results", type=Path, required=True, help="folder of the study's results")
     parser.add_argument("--out", type=Path, help="folder of the report, if it is another")
     arguments = parser.parse_args(argv)
-    # There need be no screen.
-    mpl.use("agg")
     with metered(arguments.results, "report"):
         return _report(arguments)
 
