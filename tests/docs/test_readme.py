@@ -6,8 +6,11 @@ import pytest
 
 from docs._build.readme import README, methods_table, refresh
 from implementations.methods import METHODS
+from pbnn_bench.cli import COMMANDS
 
-TEXT = README.read_text(encoding="utf-8")
+ROOT, TEXT = README.parent, README.read_text(encoding="utf-8")
+#: Pages about earlier versions.
+HISTORY = ("CHANGELOG.md", "performance_history.md")
 
 
 def test_the_generated_parts_of_the_readme_are_current():
@@ -48,14 +51,27 @@ def test_every_method_stands_once_by_its_points_per_step_and_exactness():
     assert {name: places[name] for name in wanted} == wanted
 
 
-def test_files_and_commands_named_in_the_readme_exist():
-    root = README.parent
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+#: Folders of the checkout whose files pages name in backticks.
+FOLDERS = "benchmarks|docs|implementations|metrics|pbnn_bench|profiles|records|reports|templates|tests|workflows"
+
+
+def test_links_of_the_readme_lead_somewhere():
+    """MkDocs checks those of the documentation."""
     # Pages of GitHub itself, which stand two levels above a file of the repository there.
     paths = re.findall(r"\]\(([\w./-]+)\)", TEXT) + re.findall(r'src(?:set)?="([^"]+)"', TEXT)
     linked = [path for path in paths if not path.startswith(("../../actions/", "../../deployments/"))]
     assert len(linked) > 10
-    assert [path for path in linked if not (root / path).exists()] == []
-    makefile = (root / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"`make (\w+)", TEXT)) | set(re.findall(r"^make (\w+)", TEXT, re.MULTILINE))
-    assert {"run", "test"} <= targets
-    assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+    assert [path for path in linked if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in HISTORY], ids=lambda page: page.stem)
+def test_files_and_commands_that_a_page_names_exist(page):
+    text = page.read_text(encoding="utf-8")
+    files = re.findall(rf"`((?:{FOLDERS})/[\w./*-]+)`", text)
+    assert [file for file in files if not any(ROOT.glob(file.rstrip("/")))] == []
+    commands = re.findall(r"(?:`|^\$? ?|bin/)pbnn-bench ([a-z]+)", text, re.MULTILINE)
+    assert set(commands) <= COMMANDS.keys()
+    targets = re.findall(r"(?:`|^\$? ?)make ([a-z-]+)", text, re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert [target for target in targets if f"\n{target}:" not in makefile] == []
