@@ -146,7 +146,7 @@ def surprising_verdicts(studies: list[Published]) -> str:
     by_study = ", ".join(f"{count} in `{name}`" for name, count in sources.items())
     return (
         f"{len(claims) - len(rest)} of {len(claims)} claims are reproduced ({by_study}). The others:\n\n"
-        + table(["", "claim of the paper, in short", "verdict", "where it holds, or why not"], rows)
+        + table(["", "claim of the paper, in short", "verdict", "how much of it holds, or why not"], rows)
         + _weak(claims)
     )
 
