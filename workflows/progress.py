@@ -1,27 +1,69 @@
-"""While a study runs: one line per finished run, how many runs are left, and about how long they take."""
+"""What a person reads of a study: before it runs, while its runs finish, and at the end."""
 
-import logging
 import math
+import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
 from implementations.infrastructure.files import Damaged
+from records.artefacts import read_outcome
 from records.layout import read_json
-from workflows.batches import expected_seconds
+from records.summary import is_complete, report_failures
+from workflows.batches import expected_seconds, in_batches
 from workflows.runs import Run
+from workflows.study import Study
 
 #: Seconds between two readings of the results.
 INTERVAL = 1.0
-#: Jobs whose own lines say nothing that the lines of the runs do not say.
-OF_RUNS = ("sample", "evaluate", "all")
 #: The plan counts like this many seconds of finished runs, and at least like this share of what the whole study is
 #: expected to take: the first runs are mostly compilation, and alone they would say that half an hour takes a day.
 PLANNED, SHARE = 60.0, 0.1
+#: Processor seconds that a batch takes besides its runs: imports, compilation and evaluation, in two processes.
+OF_A_BATCH = 20.0
+#: Bytes of a number of a draw.
+NUMBER = 4
+
+
+def plan_lines(study: Study, results: Path, num_cores: int | None = None) -> list[str]:
+    """What a call would do, before it does; ``results`` is the study's folder."""
+    cores = num_cores or os.cpu_count() or 1
+    waiting = [run for run in study.runs if not (run.folder(results) / "run.json").exists()]
+    made = len(study.runs) - len(waiting)
+    lines = [f"runs: {len(waiting)} to do" + (f", {made} of {len(study.runs)} done" if made else "")]
+    if not waiting:
+        return lines
+    seconds = sum(map(expected_seconds, waiting)) + OF_A_BATCH * len(in_batches(waiting))
+    more = ", references not counted" if any(run.has_reference for run in waiting) else ""
+    lines.append(f"time: {in_words(seconds / cores)} on {cores} cores{more}, give or take a factor of three")
+    # A device that is missing makes no draws, but that is not known yet.
+    lines.append(f"disk: about {_size(sum(map(draw_bytes, waiting)))} of draws in {results}")
+    sizes = {run.variant.name: run.variant.definition.fetched_bytes for run in waiting if run.variant.definition.fetch}
+    lines.append(f"downloads: {_downloads(sizes)}")
+    return lines
+
+
+def draw_bytes(run: Run) -> int:
+    """Of the draws that a run keeps."""
+    settings = run.settings
+    return settings.chains * (settings.num_steps // settings.thin) * run.variant.size.num_parameters * NUMBER
+
+
+def _downloads(sizes: Mapping[str, int]) -> str:
+    tasks = [f"{name} ({_size(size)})" if size else name for name, size in sorted(sizes.items())]
+    return f"the data of {', '.join(tasks)}, unless they are in data/ already" if tasks else "none"
+
+
+def _size(num_bytes: int) -> str:
+    unit, size = next(
+        (pair for pair in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)) if num_bytes >= pair[1]), ("bytes", 1)
+    )
+    return f"{num_bytes / size:.{0 if num_bytes >= 10 * size or size == 1 else 1}f} {unit}"
 
 
 class Progress:
@@ -116,26 +158,42 @@ def in_words(seconds: float) -> str:
     return f"about {seconds / 60:.0f} min" if seconds < 90 * 60 else f"about {seconds / 3600:.1f} h"
 
 
-class Quiet(logging.Filter):
-    """Keeps Snakemake's talk of jobs off the terminal; its log file has all of it."""
+def closing_lines(rows: Sequence[Mapping[str, Any]], results: Path, most: int = 10) -> list[str]:
+    """What came of a study, what is missing, where it is, and how to go on; ``results`` is its folder."""
+    counts = Counter(row["status"] for row in rows)
+    lines = [f"{results.name}: {counts['ok']} of {len(rows)} runs ok"]
+    for status in ("skipped", "diverged", "failed", "missing"):
+        found = [row for row in rows if row["status"] == status]
+        for reason in dict.fromkeys(row["reason"] for row in found):
+            runs = [row["run"] for row in found if row["reason"] == reason]
+            lines.append(f"{len(runs)} {status}: {reason}")
+            # A missing device needs no list; what may be a fault does.
+            if status != "skipped":
+                lines += [f"    {run}" for run in runs[:most]]
+                lines += [f"    and {len(runs) - most} more"] if len(runs) > most else []
+    references = {row["reference_reason"] for row in rows if row["reference_kind"] == "failed"}
+    lines += [f"a reference failed: {reason}" for reason in references]
+    lines.append(f"summary: {results / 'summary.csv'}, and the same as summary.parquet")
+    lines += [f"FAILED in the report: {failure}" for failure in report_failures(results)]
+    if (results / "report.html").exists():
+        lines.append(f"report: {results / 'report.html'}")
+    elif (results / "report.log").exists():
+        lines.append(f"report: could not be rendered, see {results / 'report.log'}")
+    lines += _tracking_lines(results)
+    if not is_complete(rows):
+        lines.append(f"logs: {results / 'runs'}/<run>/log.txt")
+        lines.append("the same command makes what is missing or failed once more, and nothing else")
+    return lines
 
-    def __init__(self, stream: TextIO | None) -> None:
-        super().__init__()
-        self.stream = stream
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        event = getattr(getattr(record, "event", None), "value", None)
-        message = getattr(record, "rule_msg", None)
-        if event == "job_info" and message:
-            if self.stream is not None and getattr(record, "rule_name", "") not in OF_RUNS:
-                print(message, file=self.stream, flush=True)
-            return False
-        is_chatter = event in ("job_started", "job_finished", "progress", "resources_info")
-        return not (is_chatter or record.getMessage().startswith("Select jobs to execute"))
-
-
-def hush(logger: logging.Logger, stream: TextIO | None) -> None:
-    """Send what only Snakemake needs to know to its log file alone; the names of other jobs than runs to ``stream``."""
-    for handler in logger.handlers:
-        if handler.get_name() == "DefaultStreamHandler":
-            handler.addFilter(Quiet(stream))
+def _tracking_lines(results: Path) -> list[str]:
+    """Where the study is in MLflow, and how to look."""
+    tracked = read_outcome(results / "tracked.json", "tracked")
+    if tracked is None:
+        return []
+    if tracked["failure"]:
+        line = f"MLflow: not tracked in {tracked['store']}: {tracked['failure']}"
+        return [f"{line}; once that is fixed, the same command catches up"]
+    is_ours = tracked["store"].startswith("sqlite:///results/")
+    how = "see it with: make ui, or pbnn-bench ui" if is_ours else f"experiment {results.name}"
+    return [f"MLflow: tracked in {tracked['store']}; {how}"]

@@ -17,8 +17,8 @@ from records.summary import table_of
 from reports.claim_file import Claim
 from reports.drawing import Axis, Dots, Drawing, Look, Panel, Point
 from reports.types import FigureSpec
+from workflows.steps.summary import rows_of
 from workflows.study import load_study
-from workflows.summary import rows_of
 
 #: A run that ended well, has converged and is right.
 GOOD = {

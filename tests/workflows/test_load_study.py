@@ -23,6 +23,7 @@ from implementations.infrastructure.errors import SettingError
 from implementations.methods import METHODS
 from implementations.settings import SETTINGS
 from implementations.tasks import TASKS
+from tests.workflows.snakemake import Workdir
 from workflows.runs import Variant, read_description, read_runs, runs_path
 from workflows.study import MAX_BYTES, SCHEMA, Study, load_study, main
 
@@ -247,7 +248,7 @@ def test_what_is_read_from_the_parquet_file_are_the_runs_of_the_study(tmp_path, 
     # Types too: a weight of 1.0 is another folder than one of 1.
     assert repr(read_runs(tmp_path)) == repr(list(study.runs))
     assert read_description(tmp_path) == study.description
-    batches = [read_runs(tmp_path, batch.name) for batch in study.batches]
+    batches = [read_runs(tmp_path, batch=batch.name) for batch in study.batches]
     assert batches == [list(batch.runs) for batch in study.batches]
 
 
@@ -531,3 +532,34 @@ def test_two_thousand_runs_are_read_in_less_than_two_seconds(load):
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_a_study_of_the_suite_is_valid_and_named_like_its_file(path):
     assert load_study(path).name == path.stem
+
+
+#: Runs at the start of every Python process: notes each time that the suite opens the study's file.
+WATCHER = """
+import os, sys
+
+def note(event, arguments):
+    if event == "open" and str(arguments[0]).endswith("study.yaml"):
+        frame = sys._getframe(1)
+        while frame and not frame.f_code.co_filename.endswith("workflows/study.py"):
+            frame = frame.f_back
+        if frame:
+            with open(os.environ["NOTES"], "a") as file:
+                file.write(f"{frame.f_code.co_name}\\n")
+
+sys.addaudithook(note)
+"""
+
+
+@pytest.mark.slow
+def test_one_call_of_snakemake_reads_the_study_once_with_all_its_jobs(tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(WATCHER)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("NOTES", str(tmp_path / "notes"))
+    study = yaml.safe_load(TRIAL) | {
+        "backends": ["torch-cpu"],
+        "tasks": [{"task": "linear", "methods": {"full_mh": {}}}],
+    }
+    code, output = Workdir(tmp_path / "work", study).run()
+    assert code == 0, output
+    assert (tmp_path / "notes").read_text().split() == ["read_yaml"]

@@ -2,16 +2,13 @@
 
 import io
 import json
-import logging
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
 
-from workflows.plan import draw_bytes, plan_lines
-from workflows.progress import Progress, Quiet, hush, in_words
+from workflows.progress import Progress, draw_bytes, in_words, plan_lines
 from workflows.study import load_study
 
 STUDY = """
@@ -116,53 +113,6 @@ def test_the_watch_tells_the_last_run_before_it_stops(study, tmp_path):
 )
 def test_times_are_told_in_words(seconds, words):
     assert in_words(seconds) == words
-
-
-def record(message: str, event: str | None = None, **values: object) -> logging.LogRecord:
-    made = logging.makeLogRecord({"msg": message, "levelno": logging.INFO, **values})
-    if event:
-        made.event = SimpleNamespace(value=event)
-    return made
-
-
-def test_talk_of_jobs_stays_in_the_log_file_and_errors_do_not():
-    terminal, kept = io.StringIO(), io.StringIO()
-    logger = logging.Logger("made up")
-    screen, file = logging.StreamHandler(terminal), logging.StreamHandler(kept)
-    screen.set_name("DefaultStreamHandler")
-    logger.addHandler(screen)
-    logger.addHandler(file)
-    hush(logger, terminal)
-    records = [
-        record("Select jobs to execute..."),
-        record("Execute 1 jobs...", "job_started"),
-        record("Finished", "job_finished"),
-        record("1 of 30 steps", "progress"),
-        record("Rule: network", "job_info", rule_msg="network of linear, seed 0", rule_name="network"),
-        record("Rule: sample", "job_info", rule_msg="linear/jax-cpu/part0", rule_name="sample"),
-        record("Error in rule sample", "job_error"),
-        record("Job stats", "run_info"),
-    ]
-    for one in records:
-        logger.handle(one)
-    assert terminal.getvalue().splitlines() == ["network of linear, seed 0", "Error in rule sample", "Job stats"]
-    assert len(kept.getvalue().splitlines()) == len(records)
-
-
-def test_the_events_and_the_handler_are_those_of_snakemake():
-    from snakemake.logging import LoggerManager
-    from snakemake_interface_logger_plugins.common import LogEvent
-
-    names = {"job_info", "job_started", "job_finished", "progress", "resources_info"}
-    assert names <= {event.value for event in LogEvent}
-    settings = SimpleNamespace(
-        skip_plugin_handlers=True, nocolor=True, stdout=False, quiet=set(), debug_dag=False, verbose=False,
-        dryrun=False, printshellcmds=False, show_failed_logs=False, log_level_override=None,
-    )  # fmt: skip
-    logger = logging.Logger("made up")
-    LoggerManager(logger, settings)
-    hush(logger, None)
-    assert any(isinstance(one, Quiet) for handler in logger.handlers for one in handler.filters)
 
 
 def test_a_plan_says_runs_time_disk_and_downloads(study, tmp_path):

@@ -11,8 +11,9 @@ from implementations.settings import SETTINGS
 from records.artefacts import write_metrics
 from records.columns import COLUMNS, main
 from records.summary import is_complete, read_rows, table_of
+from workflows.progress import closing_lines
+from workflows.steps.summary import rows_of
 from workflows.study import Study, load_study
-from workflows.summary import closing_lines, rows_of
 
 STUDY = """
 study: small

@@ -12,9 +12,9 @@ from records.layout import problem_path, timing_path
 from workflows.preflight import inspect
 from workflows.steps import timing
 from workflows.steps.__main__ import main
+from workflows.steps.summary import rows_of
 from workflows.steps.timing import ROUNDS, timed, timed_sizes
 from workflows.study import load_study
-from workflows.summary import rows_of
 
 STUDY = """
 study: sizes

@@ -15,12 +15,12 @@ from records.summary import is_complete, read_rows, report_failures
 from records.usage import metered
 from reports.benchmarks import KEPT
 from workflows.locks import Held, hold
-from workflows.plan import plan_lines
+from workflows.progress import plan_lines
 from workflows.preflight import inspect
 from workflows.progress import Progress
 from workflows.steps.timing import timed_sizes
 from workflows.study import load_study
-from workflows.summary import closing_lines
+from workflows.progress import closing_lines
 from workflows.tracking.client import chosen_store, without_secrets
 
 STUDY_FILES = workflow.configfiles or [Path(workflow.basedir, "workflows", "studies", "paper.yaml")]
