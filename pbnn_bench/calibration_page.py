@@ -77,7 +77,7 @@ def _facts(choice: Choice) -> list[tuple[str, str, str]]:
     for column, label in (("NLL", "negative log likelihood"), ("ECE", "calibration error"), ("accuracy", "accuracy")):
         if column_name := next((one for one in chosen if one == f"{part} {column}"), None):
             facts.append((f"{part} {label}", chosen[column_name], f"{network[column_name]} without uncertainty"))
-    return [*facts, ("best without a chain", cheaper.name.partition(",")[0], f"chains gain {choice.gain()} nats")]
+    return [*facts, ("best without a chain", cheaper.name, f"chains gain {choice.gain()} nats")]
 
 
 def pictures(choice: Choice) -> tuple[list[Picture], str]:
@@ -145,7 +145,7 @@ def _reliability(choice: Choice) -> Panel:
     for candidate, colour in _shown(choice).items():
         curve = _curve(candidate)
         add_curve(panel, curve["nominal"], curve["observed"], Look(colour))
-    panel.keys = [Key(candidate.name, Look(colour), "") for candidate, colour in _shown(choice).items()]
+    panel.keys = [Key(candidate.label, Look(colour), "") for candidate, colour in _shown(choice).items()]
     return panel
 
 
@@ -183,7 +183,7 @@ def _by_n(choice: Choice, score: str, label: str) -> Panel:
         if one.weight is None:
             look = Look(_colour(choice, one))
             panel.add(Guide("y", getattr(one.validation, score) + offset, "5 3", look.colour))
-            keys.append(Key(one.name, look, "5 3", has_mark=False))
+            keys.append(Key(one.label, look, "5 3", has_mark=False))
     panel.add(*([Guide("y", 0, "")] if score == "gap" else []))
     panel.keys = keys if score == "nll" else ()
     return panel

@@ -29,7 +29,7 @@ from records.setting_runs import MAX_R_HAT
 #: can be small for a network that knows nothing.
 CRITERIA = {"nll": "negative log likelihood", "ece": "expected calibration error"}
 #: The last layer at its mode, as the network has it.
-NETWORK = "last layer, no uncertainty"
+NETWORK = "last layer"
 #: Columns of the table that are not numbers.
 TEXTS = ("", "candidate", "why not")
 #: Crank–Nicolson moves with control variates converge fastest on one layer, and one compilation serves every n.
@@ -47,7 +47,9 @@ PATIENCE = 4
 class Candidate:
     """One way to predict, with its scores."""
 
+    #: What it is, and what tells it from others like it.
     name: str
+    detail: str
     #: w of its target; None where there is none.
     weight: int | None
     problem: Problem
@@ -64,11 +66,15 @@ class Candidate:
     fault: str = ""
 
     @property
+    def label(self) -> str:
+        return f"{self.name}, {self.detail}" if self.detail else self.name
+
+    @property
     def in_words(self) -> str:
         """Its name inside a sentence."""
         if self.weight is not None:
             return f"{self.name} at n = {self.weight:,}"
-        return "the last layer alone" if self.name == NETWORK else self.name
+        return "the last layer alone" if self.name == NETWORK else self.label
 
 
 class Difference(NamedTuple):
@@ -129,7 +135,7 @@ class Choice:
 
     def _row(self, one: Candidate) -> dict[str, str]:
         size = "" if one.weight is None else "all" if one.weight == one.problem.num_points else f"{one.weight:,}"
-        cells = {"": "chosen" if one is self.best else "", "candidate": one.name, "n = w": size}
+        cells = {"": "chosen" if one is self.best else "", "candidate": one.label, "n = w": size}
         # The scores that choose are shown for the validation points, and all scores for the points that judge.
         choosing = _scores("validation", one.problem, one.validation)
         cells |= dict([*choosing.items()][:2])
@@ -153,10 +159,11 @@ class Choice:
 
     def headline(self) -> str:
         """What a reader in a hurry takes from the table."""
-        gain, other = self.gain(), self.without_chain.in_words.partition(",")[0].partition(" at ")[0]
+        gain, other = self.gain(), self.without_chain
         if gain.is_clear:
             return f"Worth a chain: n = {self.batch_size:,} predicts best"
-        return f"No chain needed: {other} does {'better' if gain.is_loss else 'as well'}"
+        name = other.in_words if other.name == NETWORK else other.name
+        return f"No chain needed: {name} does {'better' if gain.is_loss else 'as well'}"
 
     def verdict(self) -> list[str]:
         """What to take from the table."""
@@ -201,20 +208,14 @@ def _gain(one: Score, other: Score) -> Difference:
     return Difference(float(differences.mean()), float(differences.std() / np.sqrt(len(differences))))
 
 
-def _in_units(problem: Problem, found: Score) -> dict[str, float]:
-    """What depends on the unit of a regression's targets, in that of their owner."""
-    scale = problem.target_scale
-    return {"nll": found.nll + float(np.log(scale)), **({} if found.rmse is None else {"rmse": scale * found.rmse})}
-
-
 def _scores(part: str, problem: Problem, found: Score) -> dict[str, str]:
-    """To a fixed number of digits, so that a column can be read downwards."""
-    units = _in_units(problem, found)
-    scores = {"NLL": _fixed(units["nll"], 4), "ECE": _fixed(found.ece, 4), "gap": _fixed(found.gap, 4, "+")}
+    """In the unit of the targets' owner, and to a fixed number of digits, so that a column can be read downwards."""
+    nll = found.nll + float(np.log(problem.target_scale))
+    scores = {"NLL": _fixed(nll, 4), "ECE": _fixed(found.ece, 4), "gap": _fixed(found.gap, 4, "+")}
     if found.accuracy is not None:
         scores["accuracy"] = f"{100 * found.accuracy:.1f} %"
-    else:
-        scores["RMSE"] = format_number(units["rmse"], 4)
+    if found.rmse is not None:
+        scores["RMSE"] = format_number(problem.target_scale * found.rmse, 4)
     return {f"{part} {name}": text for name, text in scores.items()}
 
 
@@ -243,9 +244,8 @@ def choose_batch_size(
     """The n whose tempered posterior predicts the validation points best, and all that it was compared with.
 
     ``settings`` go to the chains of ``method``, over 10,000 steps after 2,000 of warm-up; chains that have not
-    converged are run again, four times as long. A method whose own target is
-    tempered to its mini-batch, such as ``pbnn``, gets n as its ``batch_size``; any other as its ``weight``. ``tell`` is
-    given a line per candidate on the way.
+    converged are run again, four times as long. A method whose own target is tempered to its mini-batch, such as
+    ``pbnn``, gets n as its ``batch_size``; any other as its ``weight``. ``tell`` is given a line per candidate.
     """
     if criterion not in CRITERIA:
         raise SettingError(unknown("criterion", criterion, CRITERIA))
@@ -280,14 +280,14 @@ def choose_batch_size(
 
 def _networks(problem: Problem) -> Iterator[Candidate]:
     """The last layer at its mode, as it is and, where there is one, with temperature scaling."""
-    yield _candidate(NETWORK, None, problem, problem.map[None, None], 0.0)
+    yield _candidate(NETWORK, "no uncertainty", None, problem, problem.map[None, None], 0.0)
     if not has_temperature(problem):
         return
     start = time.perf_counter()
     temperature = fit_temperature(problem)
     changed, draw = at_temperature(problem, temperature)
-    label = f"temperature scaling, T = {format_number(temperature)}"
-    yield _candidate(label, None, changed, draw, time.perf_counter() - start)
+    detail = f"T = {format_number(temperature)}"
+    yield _candidate("temperature scaling", detail, None, changed, draw, time.perf_counter() - start)
 
 
 def _chains(
@@ -326,7 +326,7 @@ def _sampled(problem: Problem, size: int, method: str, settings: dict[str, Any],
     seconds = time.perf_counter() - start - found.progress.seconds["compile"]
     if found.status != "ok":
         raise SettingError(f"{card.name} at n = {size} {found.status}: {found.reason}")
-    candidate = _candidate(card.label, size, problem, found.draws.positions, seconds)
+    candidate = _candidate(card.label, "", size, problem, found.draws.positions, seconds)
     if method == "laplace":
         return candidate
     r_hat = convergence(candidate.validation.traces).r_hat
@@ -334,6 +334,8 @@ def _sampled(problem: Problem, size: int, method: str, settings: dict[str, Any],
     return replace(candidate, is_chain=True, r_hat=r_hat, fault=fault)
 
 
-def _candidate(name: str, weight: int | None, problem: Problem, draws: np.ndarray, seconds: float) -> Candidate:
+def _candidate(
+    name: str, detail: str, weight: int | None, problem: Problem, draws: np.ndarray, seconds: float
+) -> Candidate:
     test = score(problem, draws, "test") if len(problem.test_targets) else None
-    return Candidate(name, weight, problem, draws, seconds, score(problem, draws, "validation"), test)
+    return Candidate(name, detail, weight, problem, draws, seconds, score(problem, draws, "validation"), test)

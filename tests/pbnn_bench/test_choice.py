@@ -125,7 +125,7 @@ def test_the_least_validation_loss_is_chosen(choice):
     losses = {(one.name, one.weight): one.validation.nll for one in choice.candidates}
     assert losses["PBNN, Crank–Nicolson", 300] + 0.1 < losses["PBNN, Crank–Nicolson", 3]
     assert set(losses) == {
-        ("last layer, no uncertainty", None),
+        ("last layer", None),
         *((choice.candidates[1].name, None),),
         *(("Laplace", n) for n in (3, 300)),
         *(("PBNN, Crank–Nicolson", n) for n in (3, 300)),
@@ -151,7 +151,7 @@ def test_what_chains_gain_is_judged_pair_by_pair_on_the_test_points(choice):
         assert expected in replace(choice, best=moved).verdict()[1]
     table = choice.table()
     assert sum(line.startswith("chosen") for line in table.splitlines()) == 1
-    assert all(one.name in table for one in choice.candidates) and "all the data (n = 300) are chosen" in table
+    assert all(one.label in table for one in choice.candidates) and "all the data (n = 300) are chosen" in table
 
 
 def test_n_that_the_validation_points_cannot_tell_apart_are_named(choice):
