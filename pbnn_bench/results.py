@@ -45,7 +45,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _environment() -> dict[str, str]:
     """That of a process which has to find the suite's packages too."""
     paths = [str(packages.folder()), os.environ.get("PYTHONPATH", "")]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "MLFLOW_DISABLE_TELEMETRY": "true"}
+    own = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "MLFLOW_DISABLE_TELEMETRY": "true"}
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME", "/"), ".cache"))
+    if not os.access(cache if cache.exists() else cache.parent, os.W_OK):
+        # As in many containers; Snakemake and matplotlib need a place.
+        ours = Path("results", ".cache", "home").absolute()
+        own |= {"XDG_CACHE_HOME": str(ours), "MPLCONFIGDIR": str(ours / "matplotlib")}
+    return os.environ | own
 
 
 def report(arguments: argparse.Namespace) -> int:

@@ -85,10 +85,10 @@ def fetched_of(wildcards):
 def begin():
     """Read what earlier calls left, and say what there is to do. Where another Snakemake is at work, onstart says so."""
     try:
-        hold(RESULTS, is_patient=False)
+        if RESULTS.exists():
+            hold(RESULTS, is_patient=False)
     except Held:
         return
-    lines = [f"{line}; it is made again" for line in inspect(RESULTS, STUDY)]
     print(*inspect(RESULTS, STUDY), *plan_lines(STUDY, RESULTS), sep="\n", file=sys.stderr)
 
 
