@@ -189,12 +189,13 @@ def filed(tmp_path_factory):
         path = folder / "problems" / row["variant"] / f"seed{row['seed']}" / "problem.npz"
         if not path.exists():
             path.parent.mkdir(parents=True)
-            made.save(path)
+            made.save(path, {"variant": row["variant"]})
         weight = f"weight{row['target_weight']:g}"
         path = folder / "references" / row["variant"] / weight / f"seed{row['seed']}" / "reference.npz"
         if not path.exists():
             path.parent.mkdir(parents=True)
-            reference(made, row["target_weight"]).save(path)
+            identity = {"variant": row["variant"], "weight": row["target_weight"], "seed": row["seed"]}
+            reference(made, row["target_weight"]).save(path, identity)
         curves = {
             "test_nominal": levels,
             # Seed by seed a little less is covered.
