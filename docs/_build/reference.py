@@ -16,7 +16,7 @@ from reports.benchmarks import HEADINGS, Benchmarks, is_met, words
 from reports.claim_file import PAPER, Claim, claims_of
 
 #: Commands of the checkout that ``pbnn-bench`` does not have.
-MODULES = ("workflows.study", "reports.publish", "benchmarks.regress")
+MODULES = ("workflows.study", "reports.publish", "benchmarks.bench", "benchmarks.regress")
 #: Defaults that depend on the number of parameters are shown for this number.
 EXAMPLE_PARAMETERS = 100
 

@@ -1,4 +1,4 @@
-"""A real Slurm: two tasks of the smoke study, as on this machine, and seeds as needed. `make test-slurm` runs it."""
+"""A real Slurm: two tasks of the smoke study, as on this machine. `make test-slurm` runs it."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,40 +45,21 @@ class Outcome(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def scratch() -> Iterator[Path]:
+def outcome() -> Iterator[Outcome]:
+    study, results = SMOKE.read_text().partition(LEFT_OUT)[0], Path("results", "smoke")
     # A short path: munge's socket has room for some hundred characters.
-    with tempfile.TemporaryDirectory(prefix="slurm", ignore_cleanup_errors=True) as name:
-        yield Path(name)
-
-
-@pytest.fixture(scope="module")
-def cluster(scratch: Path) -> Iterator[Cluster]:
-    with started(Cluster(scratch / "cluster")) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def outcome(scratch: Path, cluster: Cluster) -> Outcome:
-    study = SMOKE.read_text().partition(LEFT_OUT)[0]
-    remote = start(scratch / "remote", study, cluster.environment, *ON_SLURM)
-    cancelled = cancel_a_job_of_runs(cluster, remote, scratch / "remote")
-    output = end(remote, scratch / "remote")
-    jobs = cluster.jobs()
-    results = Path("results", "smoke")
-    local = start(scratch / "local", study, dict(os.environ), "--cores", "2", str(results / "summary.parquet"))
-    end(local, scratch / "local")
-    return Outcome(scratch / "remote" / results, scratch / "local" / results, output, jobs, cancelled)
-
-
-@contextmanager
-def started(cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster, or a skipped test where the system does not let it run."""
-    with ExitStack() as stack:
+    with tempfile.TemporaryDirectory(prefix="slurm", ignore_cleanup_errors=True) as name, ExitStack() as stack:
+        scratch, cluster = Path(name), Cluster(Path(name, "cluster"))
         try:
             stack.enter_context(cluster)
         except CannotRun as error:
             pytest.skip(str(error))
-        yield cluster
+        remote = start(scratch / "remote", study, cluster.environment, *ON_SLURM)
+        cancelled = cancel_a_job_of_runs(cluster, remote, scratch / "remote")
+        output, jobs = end(remote, scratch / "remote"), cluster.jobs()
+        local = start(scratch / "local", study, dict(os.environ), "--cores", "2", str(results / "summary.parquet"))
+        end(local, scratch / "local")
+        yield Outcome(scratch / "remote" / results, scratch / "local" / results, output, jobs, cancelled)
 
 
 def start(folder: Path, study: str, environment: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
@@ -106,7 +87,7 @@ def cancel_a_job_of_runs(cluster: Cluster, snakemake: subprocess.Popen[bytes], f
     """Cancel a job when some of the runs on a CPU are finished and others are under way."""
     while snakemake.poll() is None:
         is_under_way = any(folder.glob("results/smoke/runs/*/*/*-cpu/*/run.json"))
-        running = [job.number for job in cluster.jobs() if job.state == "RUNNING" and is_part(job, "-cpu")]
+        running = [job.number for job in cluster.jobs() if job.state == "RUNNING" and is_batch(job, "-cpu")]
         if is_under_way and running:
             cluster.ask("scancel", running[0])
             return running[0]
@@ -114,8 +95,8 @@ def cancel_a_job_of_runs(cluster: Cluster, snakemake: subprocess.Popen[bytes], f
     raise AssertionError(f"the study ended before a job could be cancelled:\n{(folder / 'output.txt').read_text()}")
 
 
-def is_part(job: Job, backend: str) -> bool:
-    """Does the job make a part of the runs on such a backend? Its comment names rule and wildcards."""
+def is_batch(job: Job, backend: str = "") -> bool:
+    """Does the job make a batch of the runs on such a backend? Its comment names rule and wildcards."""
     return job.comment.startswith("rule_sample") and backend in job.comment
 
 
@@ -123,32 +104,24 @@ def table(results: Path) -> pd.DataFrame:
     return pd.read_parquet(results / "summary.parquet")
 
 
-def test_the_summary_is_that_of_a_local_study(outcome):
+def test_summary_and_draws_are_those_of_a_local_study(outcome):
     remote, local = (table(place).drop(columns=OF_THE_MOMENT) for place in (outcome.remote, outcome.local))
     assert set(remote["task"]) == {"linear", "regression"}
     pd.testing.assert_frame_equal(remote, local)
-
-
-def test_the_draws_are_those_of_a_local_study_bit_by_bit(outcome):
-    ok = table(outcome.remote).query("status == 'ok'")["run"]
+    ok = remote.query("status == 'ok'")["run"]
     assert len(ok) > 10
     for run in ok:
-        remote, local = (np.load(place / "runs" / run / "draws.npz") for place in (outcome.remote, outcome.local))
-        assert remote.files == local.files
-        for name in remote.files:
-            assert np.array_equal(remote[name], local[name]), (run, name)
+        one, other = (np.load(place / "runs" / run / "draws.npz") for place in (outcome.remote, outcome.local))
+        assert one.files == other.files
+        assert all(np.array_equal(one[name], other[name]) for name in one.files if name != "artefact"), run
 
 
-def test_a_cancelled_job_is_submitted_again(outcome):
+def test_a_batch_of_runs_is_one_job_and_a_cancelled_one_is_submitted_again(outcome):
     assert [job.number for job in outcome.jobs if job.state != "COMPLETED"] == [outcome.cancelled]
     assert "Trying to restart job" in outcome.output
-
-
-def test_a_part_of_the_runs_is_one_job(outcome):
-    parts = [mark.parent.relative_to(outcome.remote / "parts") for mark in outcome.remote.rglob("sampled.json")]
-    jobs = [job for job in outcome.jobs if is_part(job, "")]
+    batches = list(outcome.remote.rglob("sampled.json"))
     # One more, for the job that was cancelled.
-    assert len(jobs) == len(parts) + 1 < len(table(outcome.remote))
+    assert len([job for job in outcome.jobs if is_batch(job)]) == len(batches) + 1 < len(table(outcome.remote))
 
 
 def test_a_run_without_its_gpu_is_a_row_and_no_job_asks_for_one(outcome):
