@@ -189,6 +189,8 @@ def _read_reference(path: Path) -> Reference:
 
 
 def _read_board(path: Path) -> pd.DataFrame:
+    if not path.is_file():
+        raise SettingError(f"{path} is not there, or is no file")
     try:
         board = pd.read_csv(path)
     except ValueError as error:

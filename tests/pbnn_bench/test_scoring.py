@@ -92,6 +92,7 @@ def test_mistakes_are_one_line(problem, score, tmp_path):
         ),
         (right, (*at_20, "--reference", draws), "is no reference"),
         (right, (*at_20, "--board", tmp_path / "board.csv"), "is no leaderboard: it has no column"),
+        (right, (*at_20, "--board", "/dev/zero"), "/dev/zero is not there, or is no file"),
         (right, ("--problem", "/dev/null"), "/dev/null is a device or a pipe, not a file"),
     ):
         code, text, errors = score(given, *words)
