@@ -177,8 +177,8 @@ def sample(
         with progress.clock("audit"):
             # What reads all data has no wrong decisions to count, but its rule can still break the balance.
             if card.is_minibatch:
-                audit = sampler.audit(*_audited(draws, steps, NUM_AUDITED, problem.num_points), seed)
-            balance = sampler.balance(*_audited(draws, steps, NUM_BALANCED, problem.num_points), seed)
+                audit = sampler.weigh("audit", *_audited(draws, steps, NUM_AUDITED, problem.num_points), seed)
+            balance = sampler.weigh("balance", *_audited(draws, steps, NUM_BALANCED, problem.num_points), seed)
         audit |= {f"balance_{name}": array for name, array in balance.items()}
     return Sampled(
         draws,

@@ -90,12 +90,12 @@ class Sampler(Protocol):
     def finite_steps(self, carry: Any) -> np.ndarray:
         """Steps (chains,) after which each chain's position was finite: all of them, or up to where it diverged."""
 
-    def balance(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-        """One fresh move from each position, weighed by many mini-batches both ways (metrics.decisions.balance)."""
+    def weigh(self, how: str, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+        """One fresh move from each position (k, P), reached after so many steps (k,); nothing where a kernel cannot.
 
-    def audit(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-        """One fresh move from each position (k, P), reached after so many steps (k,), weighed by the method and by
-        all the data (metrics.decisions); nothing where the method cannot be audited."""
+        ``audit`` weighs it by the method and by all the data, ``balance`` by many mini-batches both ways
+        (metrics.decisions).
+        """
 
     def to_arrays(self, carry: Any) -> dict[str, np.ndarray]:
         """A carry as plain arrays, for a checkpoint."""

@@ -268,7 +268,7 @@ class NoisePilot(Pilot):
         places = places[np.linspace(0, len(places) - 1, number).astype(int)]
         # Nearly all of it is compilation.
         with self.compiling():
-            found = sampler.audit(places, np.full(number, self.num_steps), self.seed)
+            found = sampler.weigh("audit", places, np.full(number, self.num_steps), self.seed)
         self.num_likelihoods += number * of_move
         self.skewness = shared_skewness(found, settings.shapes)
 

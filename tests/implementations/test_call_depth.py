@@ -8,7 +8,7 @@ from implementations.sampling import sample
 
 ROOT = Path(__file__).parents[2]
 #: Functions with a name, and the files that they stand in. To be lowered, not raised.
-MOST_FUNCTIONS, MOST_FILES = 150, 25
+MOST_FUNCTIONS, MOST_FILES = 145, 21
 
 
 def test_a_run_goes_through_few_functions_in_few_files(problem):

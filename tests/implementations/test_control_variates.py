@@ -12,7 +12,7 @@ from benchmarks.known_problems import known_problem, log_odds_posterior
 from implementations import backends
 from implementations.backends import Inputs, anchor_at, build_sampler
 from implementations.control_variates import proxies
-from implementations.control_variates.anchor import distance_from_mode, find_anchor
+from implementations.control_variates.anchor import find_anchor
 from implementations.methods import METHODS, resolve
 from implementations.sampling import sample as sample_in_memory
 from implementations.tasks.problem import Problem
@@ -323,35 +323,6 @@ class TestAWrongAnchor:
         np.testing.assert_array_less(abs(shift), NUM_ERRORS * errors[0] + 0.03)
         np.testing.assert_array_less(abs(covariance.diagonal() - 1), NUM_ERRORS * errors[1] + 0.05)
         assert variance > 0
-
-    def test_the_distance_is_that_from_the_mode(self):
-        two_classes = known_problem("two_classes")
-        mode = find_anchor(two_classes, 200.0)
-        assert distance_from_mode(two_classes, mode) < 1e-3
-        precision = mode.curvature + np.eye(4) / two_classes.prior_scale**2
-        step = np.linalg.inv(np.linalg.cholesky(precision)).T @ np.array([0.3, 0, 0, 0])
-        off = find_anchor(two_classes, 200.0, mode.position + step)
-        assert distance_from_mode(two_classes, off) == pytest.approx(0.3, rel=0.1)
-
-
-@both
-def test_chains_that_begin_far_out_come_back_or_are_warned_of(problem, backend):
-    """Thirty standard deviations out, remainders are large; a run that begins well says nothing."""
-    digits = problem("digits")
-    given = {"num_steps": 400, "num_warmup": 100, "chains": 2, "batch_size": 100, "step_size": 0.007}
-    usual = Inputs(digits, METHODS["pbnn_cv"], resolve("pbnn_cv", given, digits)).starts(0)
-    mode = anchor_at(digits, float(digits.num_points)).position
-    for factor, words in ((1.0, None), (30.0, "of their moves and are where they began")):
-        start = mode + factor * (usual - mode)
-        found = sample_in_memory(digits, "pbnn_cv", given, backend, start=start, is_audited=False)
-        assert found.status == "ok"
-        if words is None:
-            assert not any("where they began" in sentence for sentence in found.warnings)
-            assert np.median(found.draws.variance) < 3
-        else:
-            assert np.median(found.draws.variance) > 100
-            assert any(words in sentence for sentence in found.warnings)
-            assert any("the bias budget allows" in sentence for sentence in found.warnings)
 
 
 def test_an_anchor_is_found_once_per_weight(problem, monkeypatch):

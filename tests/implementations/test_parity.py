@@ -98,26 +98,6 @@ def test_rows_that_are_fetched_ahead_are_the_references(problem, task, method, m
     assert_parity(problem(task), method, make_settings(problem(task), method))
 
 
-@pytest.mark.parametrize("run", [run_jax, run_torch])
-@pytest.mark.parametrize("variance", [None, "oracle"])
-@pytest.mark.parametrize("method", METROPOLIS)
-def test_a_step_tells_what_it_evaluates(problem, method, variance, run):
-    linear = problem("linear")
-    has_variance = "variance" in METHODS[method].settings
-    settings = make_settings(linear, method, **({"variance": variance} if variance and has_variance else {}))
-    start = start_points(linear, 20.0, CHAINS, 0).astype(float)
-    steps = run(linear, method, settings, start, preconditioner_factor(linear, 20.0, settings.preconditioner))
-    likelihoods, gradients = steps.reported
-    assert likelihoods.shape == gradients.shape == (NUM_STEPS, CHAINS)
-    losses_evaluated, gradients_evaluated = steps.evaluated
-    assert (gradients == gradients_evaluated).all()
-    # A full gradient brings the losses with it.
-    if method == "mala":
-        assert (losses_evaluated, gradients_evaluated) == (0, linear.num_points)
-        losses_evaluated = linear.num_points
-    assert (likelihoods == losses_evaluated).all()
-
-
 @pytest.mark.parametrize("backend", ["jax-cpu", "torch-cpu"])
 @pytest.mark.parametrize("method", ["pbnn", "pbnn_mala", "naive"])
 def test_an_audited_move_is_the_references(problem, method, backend):

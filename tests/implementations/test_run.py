@@ -156,7 +156,7 @@ def test_the_audit_is_the_methods_own_rule_beside_the_full_data(problem, backend
     job = make_job(linear, method, backend, **given)
     sampler = make_sampler(job)
     positions = np.random.default_rng(0).normal(linear.map, 0.1, (400, 2))
-    audit = sampler.audit(positions, np.zeros(400, int), 0)
+    audit = sampler.weigh("audit", positions, np.zeros(400, int), 0)
     # delta is unbiased, and its spread is the true variance; both within four Monte Carlo errors.
     noise = (audit["delta"] - audit["true_delta"]) / np.sqrt(audit["true_variance"])
     assert abs(noise.mean()) < 4 / np.sqrt(400)
@@ -173,7 +173,7 @@ def test_the_audit_of_sgld_weighs_its_moves_at_the_step_size_they_were_made_with
     job = make_job(linear, "sgld", backend, step_size=0.5, decay=1.0, decay_start=1.0, dtype="float64")
     sampler = make_sampler(job)
     positions = np.tile(linear.map.astype(float), (300, 1))
-    early, late = (sampler.audit(positions, np.full(300, step), 0) for step in (0, 9_999))
+    early, late = (sampler.weigh("audit", positions, np.full(300, step), 0) for step in (0, 9_999))
     assert (early["log_accept"] == np.inf).all()
     # From the mode a move of sd sqrt(2 eta) raises U by eta a parameter: 0.5 × 2 at first, next to nothing later.
     assert early["true_delta"].mean() > 0.3

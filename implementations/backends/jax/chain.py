@@ -225,13 +225,7 @@ class JaxSampler:
     def finite_steps(self, carry: Carry) -> np.ndarray:
         return np.asarray(carry.finite_steps)
 
-    def audit(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-        return self._weigh("audit", positions, steps, seed)
-
-    def balance(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-        return self._weigh("balance", positions, steps, seed)
-
-    def _weigh(self, how: str, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+    def weigh(self, how: str, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
         if getattr(self.loop.kernel, how) is None:
             return {}
         with self._precision(), jax.default_device(self.device):

@@ -255,14 +255,8 @@ class TorchSampler:
     def finite_steps(self, carry: Carry) -> np.ndarray:
         return carry.finite_steps.cpu().numpy()
 
-    def audit(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-        return self._weigh("audit", positions, steps, seed)
-
-    def balance(self, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-        return self._weigh("balance", positions, steps, seed)
-
     @torch.no_grad()
-    def _weigh(self, how: str, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+    def weigh(self, how: str, positions: np.ndarray, steps: np.ndarray, seed: int) -> dict[str, np.ndarray]:
         """One fresh move from each position, weighed by the kernel's ``audit`` or ``balance``."""
         kernel = self.loop.kernel
         if getattr(kernel, how) is None:

@@ -128,7 +128,7 @@ def test_control_variates_leave_the_loss_less_its_taylor_polynomial(activation, 
 def test_a_relu_task_of_three_layers_is_trained_and_cut_as_it_says() -> None:
     training = replace(regression.TASK.training, num_epochs=60, weight_sd=1.0)
     layers = ((2, 16), (17, 8), (9, 1))
-    task = replace(regression.task(200), name="own", layers=layers, activation="relu", training=training)
+    task = replace(regression.TASK.resize(200), name="own", layers=layers, activation="relu", training=training)
     points = task.load(0, Path()).train
     weights = train_network(task, points, 0, prior="gaussian", prior_scale=1.0, progress=False)
     features = body_features(weights[:2], points.inputs, "relu")

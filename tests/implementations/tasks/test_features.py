@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from implementations import __main__ as command
 from implementations.infrastructure.errors import SettingError
 from implementations.tasks import prepare
 from implementations.tasks.data import digits, mnist_conv
@@ -107,17 +106,6 @@ def test_a_task_that_cannot_be_right_is_refused_in_a_line(own, tmp_path, old, ne
     own.write_text(OWN.replace(old, new))
     with pytest.raises(SettingError, match=expected):
         prepare(f"{own}:TASK", 0, data_dir=tmp_path, progress=False)
-
-
-def test_the_command_makes_a_run_again_when_the_tasks_file_has_changed(own, tmp_path, capsys):
-    words = ["--task", f"{own}:TASK", "--method", "laplace", "--backend", "torch-cpu", "--set", "num_steps=20"]
-    words += ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "out")]
-    assert command.main(words) == 0, capsys.readouterr().err
-    assert command.main(words) == 0
-    assert "already holds this run" in capsys.readouterr().out
-    own.write_text(OWN.replace("np.cos", "np.sin"))
-    assert command.main(words) == 2
-    assert "holds another finished run" in capsys.readouterr().err
 
 
 def test_the_convolutions_of_mnist_learn(monkeypatch):
