@@ -179,7 +179,7 @@ class TestMistakesInTheFile:
         reference = write(tmp_path / "b.py", ('    citation="Barker (1965)",\n', ""))
         refusal = self.refusal(reference)
         assert refusal.startswith(f"{tmp_path}/b.py, line 50: TypeError")
-        assert "'reference'" in refusal
+        assert "'citation'" in refusal
 
     @pytest.mark.parametrize(
         ("old", "new", "message"),
