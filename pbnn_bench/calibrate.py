@@ -13,9 +13,16 @@ from pbnn_bench.problem import Problem
 from pbnn_bench.results import check_output
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(arguments: argparse.Namespace) -> None:
     if arguments.study:
-        return _of_study(arguments)
+        # Reading studies imports what takes seconds.
+        from reports.calibrate import choice_in_study
+
+        if not arguments.task:
+            raise SettingError("--study needs --task NAME: a task of the study, or a variant of one")
+        lines = choice_in_study(arguments.results, arguments.study, arguments.task, arguments.method or "pbnn")
+        print("\n".join(lines))
+        return
     if not arguments.features:
         raise SettingError("give --features FILE, or --study NAME and --task NAME; see pbnn-bench calibrate --help")
     arguments.method = arguments.method or METHOD
@@ -43,16 +50,6 @@ def main(arguments: argparse.Namespace) -> int:
     )
     print(choice.table())
     _write(choice, arguments, notices)
-    return 0
-
-
-def _of_study(arguments: argparse.Namespace) -> int:
-    from reports import calibrate
-
-    if not arguments.task:
-        raise SettingError("--study needs --task NAME: a task of the study, or a variant of one")
-    words = ["--study", arguments.study, "--task", arguments.task, "--results", str(arguments.results)]
-    return calibrate.main([*words, *(["--method", arguments.method] if arguments.method else [])])
 
 
 def _problem(data: OwnData, arguments: argparse.Namespace, notices: list[str]) -> Problem:

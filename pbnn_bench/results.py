@@ -168,17 +168,18 @@ def _problem_of(folder: Path, record: dict[str, Any]) -> Path:
     return of_study
 
 
-def compare(arguments: argparse.Namespace) -> int:
+def compare(arguments: argparse.Namespace) -> None:
     """Print what differs in two runs, or in two studies."""
     names = [arguments.A, arguments.B]
     folders = [Path(name) for name in names]
     if not any((folder / "run.json").exists() for folder in folders) and any(map(_is_study, folders)):
-        from reports import diff
+        from reports.diff import diff, lines_of, load
 
-        return diff.main(names)
+        before, after = map(load, names)
+        print("\n".join(lines_of(diff(before, after), before, after)))
+        return
     one, other = map(load_run, folders)
     print("\n".join(side_by_side(one, other, names)))
-    return 0
 
 
 def _is_study(path: Path) -> bool:

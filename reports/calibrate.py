@@ -1,18 +1,15 @@
 """Which mini-batch size calibrates best? Chosen on the validation split, then judged on the test split.
 
-    python -m reports.calibrate --study paper --task regression
+    pbnn-bench calibrate --study paper --task regression
 
 prints calibration for the batch sizes that a study has, the one to choose, and full data for comparison.
 """
 
-import argparse
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from implementations.infrastructure.errors import SettingError, unknown
-from implementations.infrastructure.files import Damaged
 from metrics.seeds import paired_difference
 from records.display import format_estimate, format_name, format_value, task_name
 from records.setting_runs import SettingRuns, estimate_of
@@ -130,23 +127,13 @@ def _verdict(choice: Choice) -> str:
     return f"n = {best} calibrates best on the validation points, on the mean over seeds{edge}"
 
 
-def main(argv: Sequence[str] | None = None, program: str = "python -m reports.calibrate") -> int:
-    parser = argparse.ArgumentParser(prog=program, description=__doc__.splitlines()[0])
-    parser.add_argument("--study", required=True, help="a study that has been run, or that is published with the code")
-    parser.add_argument("--task", required=True, help="task, or a variant of one such as regression-all")
-    parser.add_argument("--method", default="pbnn", help="a method whose target follows n; %(default)s if not given")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of all results (%(default)s)")
-    arguments = parser.parse_args(argv)
-    try:
-        study = _load(arguments.results, arguments.study)
-        _check("task", arguments.task, study.summary["variant"], study)
-        methods = [one["method"] for one in study.settings(variant=arguments.task, weight="batch")]
-        _check(f"runs on {arguments.task!r} with weight = batch of method", arguments.method, methods, study)
-        print("\n".join(format_choice(study, arguments.task, arguments.method)))
-    except (SettingError, NothingToShow, Damaged) as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+def choice_in_study(results: Path, name: str, variant: str, method: str) -> list[str]:
+    """The lines about a study of this name; SettingError, Damaged or NothingToShow where there is no choice."""
+    study = _load(results, name)
+    _check("task", variant, study.summary["variant"], study)
+    methods = [one["method"] for one in study.settings(variant=variant, weight="batch")]
+    _check(f"runs on {variant!r} with weight = batch of method", method, methods, study)
+    return format_choice(study, variant, method)
 
 
 def _load(results: Path, name: str) -> StudyResults:
@@ -160,7 +147,7 @@ def _load(results: Path, name: str) -> StudyResults:
         raise SettingError(f"{unknown('study', name, sorted(studies | made))} (in {results})")
     raise SettingError(
         f"study {name!r} has not been run: {results / name / 'summary.csv'} is missing; "
-        f"run it with: snakemake --cores all --configfile workflows/studies/{name}.yaml"
+        f"run it with: pbnn-bench run {name}"
     )
 
 
@@ -170,7 +157,3 @@ def _check(kind: str, name: str, present: Iterable[str], study: StudyResults) ->
         raise SettingError(f"study {study.name!r} has no {kind} {name!r}, nor of any other: no target there follows n")
     if name not in names:
         raise SettingError(f"study {study.name!r} has {unknown(kind, name, names)}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,13 +6,11 @@
 A study is a folder with its summary, a ``summary.csv`` itself, or either at a commit, as ``git show`` writes it.
 """
 
-import argparse
 import io
 import json
 import math
 import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -211,25 +209,3 @@ def _origin(side: Side) -> str:
 def _row(name: str, move: Move) -> list[str]:
     values = [format_number(one.mean) for one in (move.one, move.other)]
     return [name, METRICS[move.column].heading, *values, " ".join(estimate_parts(move.difference))]
-
-
-def main(argv: Sequence[str] | None = None, program: str = "python -m reports.diff") -> int:
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description="Compare two studies: verdicts that changed, and numbers that moved beyond their error.",
-        epilog="At a commit: HEAD~5:reports/published/paper",
-    )
-    for name in ("A", "B"):
-        parser.add_argument(name, help="the folder of a study, its summary.csv, or either at a commit")
-    arguments = parser.parse_args(argv)
-    try:
-        one, other = load(arguments.A), load(arguments.B)
-    except (SettingError, Damaged) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print("\n".join(lines_of(diff(one, other), one, other)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
