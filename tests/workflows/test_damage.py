@@ -260,7 +260,7 @@ WHOLE = {
 RUN = "runs/linear/full_mh+step_size=0.005+preconditioner=none/torch-cpu/seed0"
 ENTRANCES = {
     "all": [],
-    "a named target": ["results/one/summary.csv"],
+    "a named target": ["--rerun-incomplete", "results/one/summary.csv"],
     "--until": ["--until", "evaluate"],
     "--forcerun": ["--forcerun", "sample", "--until", "summary"],
 }
