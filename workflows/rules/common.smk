@@ -1,5 +1,4 @@
 # What all rules share: the study, its paths, and the environment of its jobs.
-import dataclasses
 import hashlib
 import os
 import subprocess
@@ -10,17 +9,13 @@ from implementations.backends import BACKENDS
 from implementations.infrastructure.artefact import VERSIONS
 from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.provenance import machine
-from implementations.plugins import checksum
 from records.summary import is_complete, read_rows, report_failures
 from records.usage import metered
 from reports.benchmarks import KEPT
 from workflows.locks import Held, hold
-from workflows.progress import plan_lines
 from workflows.preflight import inspect
-from workflows.progress import Progress
-from workflows.steps.timing import timed_sizes
+from workflows.progress import Progress, closing_lines, plan_lines
 from workflows.study import load_study
-from workflows.progress import closing_lines
 from workflows.tracking.client import chosen_store, without_secrets
 
 STUDY_FILES = workflow.configfiles or [Path(workflow.basedir, "workflows", "studies", "paper.yaml")]
@@ -37,18 +32,11 @@ RESULTS = Path("results", STUDY.name)
 FETCHED = f"{RESULTS}/data/{{task}}"
 PROBLEM = f"{RESULTS}/problems/{{variant}}/seed{{seed}}"
 REFERENCE = f"{RESULTS}/references/{{variant}}/weight{{weight}}/seed{{seed}}"
-TUNING = f"{RESULTS}/tunings/{{variant}}/{{tuned}}/{{backend}}"
 BATCH = f"{RESULTS}/batches/{{batch}}"
-TIMINGS = f"{RESULTS}/timings/{{backend}}.json"
 # A step in the place of the shell, so that it sees when Snakemake is killed.
 STEP = 'exec "$PYTHON" -m workflows.steps'
 
 BATCHES = {batch.name: batch for batch in STUDY.batches}
-VARIANTS = {run.variant.label: run.variant for run in STUDY.runs}
-# What is timed at several N, by backend.
-TIMED = timed_sizes(STUDY.runs)
-# One run of each setting whose step is tuned for all seeds at once, by where that is kept.
-TUNED = {str(run.tuning_path(RESULTS)): run for run in STUDY.runs if run.is_tuned_apart}
 
 
 def batch_of(wildcards):
@@ -64,22 +52,6 @@ def files_of(batch, kind):
 def asked_of(runs):
     """All that a study says of runs, so that a change of it makes their jobs run again."""
     return [[run.path, run.source, run.has_reference, *run.settings.as_dict().items()] for run in runs]
-
-
-def tuned_run(wildcards):
-    """One of the runs that a tuning is for."""
-    return TUNED[f"{TUNING.format(**wildcards)}/tuned.json"]
-
-
-def of_pilots(wildcards, kind):
-    """The problem of the pilots, or its reference."""
-    return str(getattr(dataclasses.replace(tuned_run(wildcards), seed=STUDY.pilot_seed), f"{kind}_path")(RESULTS))
-
-
-def fetched_of(wildcards):
-    """What came of the download of a variant's task, where it has one."""
-    task = VARIANTS[wildcards.variant].definition
-    return f"{FETCHED.format(task=task.name)}/fetched.json" if task.fetch else []
 
 
 def begin():

@@ -1,3 +1,16 @@
+import dataclasses
+
+from implementations.plugins import checksum
+
+VARIANTS = {run.variant.label: run.variant for run in STUDY.runs}
+
+
+def fetched_of(wildcards):
+    """What came of the download of a variant's task, where it has one."""
+    task = VARIANTS[wildcards.variant].definition
+    return f"{FETCHED.format(task=task.name)}/fetched.json" if task.fetch else []
+
+
 rule network:
     """Data, trained network, MAP and curvature of one task and seed: the problem that all methods share.
 

@@ -1,3 +1,10 @@
+from workflows.steps.timing import timed_sizes
+
+TIMINGS = f"{RESULTS}/timings/{{backend}}.json"
+# What is timed at several N, by backend.
+TIMED = timed_sizes(STUDY.runs)
+
+
 rule timing:
     """The same step at every N of the study, in interleaved rounds; the summary has the times, and a claim asks for them.
 
