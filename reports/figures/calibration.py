@@ -1,4 +1,4 @@
-"""Is n a knob for calibration, and is PBNN something else than tempering? Targets and what their draws predict."""
+"""Figures of targets: calibration against the weight of the data, and PBNN against tempering."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What an answer costs: bias against the price of an effective draw, and prices as N grows."""
+"""Figures of cost: bias against the price of an effective draw, and prices as N grows."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What noise does to decisions: acceptance, what the penalty repairs, and how much noise a rule tolerates."""
+"""Figures of noise: acceptance, what the penalty repairs, wrong decisions, and how much noise a rule tolerates."""
 
 import math
 from collections.abc import Mapping, Sequence

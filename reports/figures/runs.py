@@ -1,4 +1,4 @@
-"""What ran, what may be believed, and whether the libraries agree."""
+"""Figures of runs: their R-hat, what became of them, and whether the libraries agree."""
 
 import math
 from collections import Counter

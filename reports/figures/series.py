@@ -1,4 +1,4 @@
-"""What several figures share: marks with intervals, lines over a setting, and phrases of captions and numbers."""
+"""Parts of several figures: marks with intervals, lines over a setting, and phrases of captions."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""What a step costs in the suite's benchmarks: over its bare evaluations, over other libraries, and as problems grow.
+"""Figures of the suite's benchmarks: a step over its bare evaluations, over other libraries, and as problems grow.
 
 A study's runs have no part in it.
 """
