@@ -7,7 +7,7 @@ from records.display import format_estimate, format_given, format_name, method_n
 from records.setting_runs import SettingRuns
 from reports.claim_file import BEFORE, POST_HOC, UNKNOWN
 from reports.judge import ClaimResult, Evidence, LeftOut, Part, Verdict
-from reports.table_model import Cell, Column, Row, Table, estimate_column, number_column, text_column
+from reports.table_model import Cell, Column, Row, Table
 
 #: What becomes of a part, in words.
 ANSWERS: Mapping[bool | None, str] = {True: "It holds", False: "It does not hold", None: "Too close to call"}
@@ -59,17 +59,20 @@ def lines(result: ClaimResult) -> list[str]:
 
 
 def strip_note(result: ClaimResult) -> str:
-    """The same in a few words: ``5 of 8 parts hold, 1 seed, fragile``."""
+    """The same in a few words: ``5 of 8 parts hold, 2 fail, 1 open; 6 seeds; fragile``."""
     verdict = result.verdict
-    is_single = verdict.num_seeds is not None and verdict.num_seeds[0] == 1
-    notes = (counts(verdict), seeds(verdict) if is_single else "", "fragile" if result.is_fragile else "")
-    return ", ".join(filter(None, notes))
+    is_whole = all(part.holds for part in verdict.parts)
+    notes = ("" if is_whole else counts(verdict), seeds(verdict), "fragile" if result.is_fragile else "")
+    return "; ".join(filter(None, notes))
+
+
+def flips(result: ClaimResult) -> list[LeftOut]:
+    """What changes the outcome when it is left out."""
+    return [one for one in result.fragile if one.outcome != result.verdict.outcome]
 
 
 def robustness(result: ClaimResult) -> str:
-    if result.is_fragile:
-        return "Fragile: leaving out one seed changes the outcome"
-    return "No single seed changes the outcome; what changes without one seed, or on one library alone"
+    return "Fragile: leaving out one seed changes the outcome" if result.is_fragile else "With fewer seeds or libraries"
 
 
 def registration(result: ClaimResult) -> str:
@@ -110,9 +113,7 @@ def effect(verdict: Verdict) -> str:
 def fragility(left_out: LeftOut, words: Mapping[str, str]) -> str:
     """``without seed 3: inconclusive``"""
     condition = f"without seed {left_out.name}" if left_out.what == "seed" else f"on {left_out.name} alone"
-    parts = left_out.changed_parts
-    changed = f" ({parts} part{'' if parts == 1 else 's'} with another answer)" if parts else ""
-    return f"{condition}: {words.get(left_out.outcome, left_out.outcome)}{changed}"
+    return f"{condition}: {words.get(left_out.outcome, left_out.outcome)}"
 
 
 def margins(evidence: Evidence) -> str:
@@ -132,23 +133,23 @@ def evidence_table(result: ClaimResult) -> Table:
         f"Evidence of claim {result.claim.id}",
         rows,
         [
-            text_column("what", "number"),
-            text_column("place", "where"),
-            text_column("part"),
-            estimate_column("value", "mean, 95 % interval"),
-            text_column("margins", "claimed"),
-            Column("holds", "holds?", _answer_cell),
-            number_column("num_seeds", "seeds"),
+            Column("what", "number", lambda row: Cell(row["what"], row["place"])),
+            Column("value", "mean", "estimate"),
+            Column("margins", "claimed"),
+            Column("holds", "holds?", style=_answer_style),
+            Column("num_seeds", "seeds", "number"),
+            Column("part", "part"),
         ],
         file="",
     )
 
 
 def _row(evidence: Evidence, part: str) -> dict[str, Any]:
+    where = place(evidence.settings, evidence.kind, evidence.over)
     return {
         "what": ", ".join(filter(None, [evidence.label, evidence.unit])),
-        "place": place(evidence.settings, evidence.kind, evidence.over) or None,
-        "part": part if part != "all" else None,
+        "place": where,
+        "part": part if part not in ("all", where) else None,
         "value": evidence.value,
         "margins": margins(evidence) or None,
         "holds": HOLDS[evidence.holds] if evidence.margins else None,
@@ -156,6 +157,5 @@ def _row(evidence: Evidence, part: str) -> dict[str, Any]:
     }
 
 
-def _answer_cell(row: Row) -> Cell:
-    words = row["holds"] or ""
-    return Cell(words, style={"no": "missed", "open": "unresolved"}.get(words, ""))
+def _answer_style(row: Row) -> str:
+    return {"no": "missed", "open": "unresolved"}.get(row["holds"] or "", "")

@@ -15,8 +15,8 @@ from records.display import distinct_settings, format_given, task_name
 from records.methods import in_order
 from records.setting_runs import CONVERGED, SettingRuns, one_backend, plain_rows
 from records.study import StudyResults
-from reports.table_model import Row, Table, estimate_column, flat, method_column, number_column, text_column
-from reports.tables import CANDIDATE_RULE, MARGIN, METRICS, why_not
+from reports.table_model import Column, Row, Table, flat
+from reports.tables import CANDIDATE_RULE, MARGIN, METHOD, METRICS, why_not
 
 #: How entrants with a small bias are ranked.
 CRITERION = "ess_per_million_evaluations"
@@ -45,11 +45,11 @@ def _leaderboard(variant: str, weight: float, rows: list[Row]) -> Table:
         f"Leaderboard of {heading}",
         rows,
         [
-            method_column(),
-            number_column("rank", meaning=RULE),
-            text_column("is_within_bound", "within the bound", words=lambda value: "yes" if value else "no"),
-            *(estimate_column(name, METRICS[name].heading) for name in NUMBERS),
-            text_column("reason", "why no rank"),
+            METHOD,
+            Column("rank", "rank", "number", RULE),
+            Column("is_within_bound", "within the bound", words=lambda value: "yes" if value else "no"),
+            *(Column(name, METRICS[name].heading, "estimate") for name in NUMBERS),
+            Column("reason", "why no rank"),
         ],
         "comparison",
         heading,

@@ -57,7 +57,7 @@ def render(
     anchors = anchors_of(study)
     pages = dict(run_pages(study)) if has_run_pages else {}
     _write_folder(out / "pages", {f"{anchors[run]}.html": text for run, text in pages.items()})
-    found_tables += [tables.runs_table(study, anchors, pages), tables.budget_table(study)]
+    found_tables.append(tables.runs_table(study, anchors, pages))
     head = {"study": study.name, "description": study.description, **origin(study)}
     write_json(out / "figures.json", head | {"figures": [_figure_entry(figure) for figure in all_drawn]})
     write_json(out / "claims.json", head | {"findings": [one._asdict() for one in found], "claims": as_json(judged)})

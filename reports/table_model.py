@@ -39,20 +39,47 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the page: the entry of a row that it shows, and how that entry becomes a cell."""
+    """A column of the page, and how it shows the entry of a row."""
 
+    #: The entry; a column without any entry is left out.
     name: str
-    heading: str
-    cell: Callable[[Row], Cell]
+    heading: str = ""
+    #: text, number, given (a number that somebody chose), estimate or method; or a function that makes a row's cell.
+    kind: str | Callable[[Row], Cell] = "text"
     #: The tooltip of the heading; by default what ``records.columns`` says.
     meaning: str = ""
     #: A heading above the headings.
     group: str = ""
+    #: Classes of a row's cell.
+    style: Callable[[Row], str] = lambda row: ""
+    #: The words for a value, where not the usual ones.
+    words: Callable[[Any], str] | None = None
 
     @property
     def title(self) -> str:
         column = (COLUMNS | DERIVED).get(self.name)
         return self.meaning or (column.meaning if column else "")
+
+    def cell(self, row: Row) -> Cell:
+        if callable(self.kind):
+            return self.kind(row)
+        value: Any = row.get(self.name)
+        style = self.style(row)
+        if self.kind == "method":
+            return method_cell(row["method"], row.get("setting") or "")
+        if self.kind == "text":
+            return Cell("" if value is None else (self.words or str)(value), style=style)
+        if _is_empty(value):
+            return Cell("–", style=style)
+        if self.kind == "estimate":
+            return Cell(*estimate_parts(value), value.mean, style)
+        words = self.words or (format_number if self.kind == "number" else format_given)
+        return Cell(words(float(value) if self.kind == "given" else value), key=float(value), style=style)
+
+
+def method_cell(method: str, detail: str = "") -> Cell:
+    """A method by its label and mark, with its settings on a second line."""
+    return Cell(method_name(method), detail, style=f"method method-{method}")
 
 
 @dataclass(frozen=True)
@@ -63,8 +90,8 @@ class Table:
     name: str
     caption: str
     rows: Sequence[Row]
-    columns: Sequence[Column]
-    #: The section of the page, by the id of its heading.
+    columns: Sequence[Column] = ()
+    #: The section of the page.
     section: str = ""
     #: A heading of its own, below that of the section.
     heading: str = ""
@@ -142,10 +169,8 @@ def flat(row: Row) -> dict[str, Any]:
             found |= {name: value.mean, f"{name}_low": value.low, f"{name}_high": value.high}
         elif isinstance(value, tuple):
             found[name] = (" " if name == "runs" else "; ").join(value)
-        elif isinstance(value, Mapping):
-            found[name] = counts_text(value)
         else:
-            found[name] = value
+            found[name] = counts_text(value) if isinstance(value, Mapping) else value
     return found
 
 
@@ -155,62 +180,3 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 def _no_formula(cell: object) -> object:
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
-
-
-# Kinds of columns
-
-
-def method_column(heading: str = "method") -> Column:
-    """A method by its label and mark, with its settings on a second line."""
-    return Column("method", heading, lambda row: method_cell(row["method"], row.get("setting") or ""))
-
-
-def method_cell(method: str, detail: str = "") -> Cell:
-    return Cell(method_name(method), detail, style=f"method method-{method}")
-
-
-def text_column(name: str, heading: str = "", meaning: str = "", words: Callable[[Any], str] = str) -> Column:
-    def cell(row: Row) -> Cell:
-        value = row.get(name)
-        return Cell("" if value is None else words(value))
-
-    return Column(name, heading or name, cell, meaning)
-
-
-def number_column(
-    name: str,
-    heading: str = "",
-    group: str = "",
-    style: Callable[[Row], str] = lambda row: "",
-    meaning: str = "",
-    words: Callable[[Any], str] = format_number,
-) -> Column:
-    def cell(row: Row) -> Cell:
-        value = row.get(name)
-        return Cell("–") if value is None else Cell(words(value), key=float(value), style=style(row))
-
-    return Column(name, heading or name, cell, meaning, group)
-
-
-def given_column(name: str, heading: str, group: str = "") -> Column:
-    """A number that somebody chose."""
-    return number_column(name, heading, group, words=lambda value: format_given(float(value)))
-
-
-def estimate_column(
-    name: str,
-    heading: str = "",
-    group: str = "",
-    is_unresolved: Callable[[Row], bool] = lambda row: False,
-    meaning: str = "",
-) -> Column:
-    def cell(row: Row) -> Cell:
-        return estimate_cell(row.get(name), "unresolved" if is_unresolved(row) else "")
-
-    return Column(name, heading or name, cell, meaning, group)
-
-
-def estimate_cell(value: Estimate | None, style: str = "") -> Cell:
-    if value is None or value.mean is None:
-        return Cell("–", style=style)
-    return Cell(*estimate_parts(value), value.mean, style)

@@ -5,14 +5,12 @@ follows from rows of the summary.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from metrics.seeds import Estimate, mean_of_measured
-from records.columns import COLUMNS
 from records.display import (
     distinct_settings,
-    format_given,
     format_name,
     format_number,
     method_name,
@@ -22,22 +20,8 @@ from records.display import (
 from records.methods import facts_of, in_order
 from records.setting_runs import CONVERGED, SettingRuns, full_data
 from records.study import StudyResults
-from records.usage import WORK, budget, read_usage
 from reports.benchmarks import Benchmarks, is_met, named, ratio_text
-from reports.table_model import (
-    Cell,
-    Column,
-    Row,
-    Table,
-    counts_text,
-    estimate_column,
-    filled,
-    given_column,
-    method_cell,
-    method_column,
-    number_column,
-    text_column,
-)
+from reports.table_model import Cell, Column, Row, Table, counts_text, filled, method_cell
 
 #: The deviation from the reference that a winner may have, in RMS sd of the reference: a tenth of an error bar,
 #: which nobody sees in a figure. A hundred independent draws resolve it.
@@ -96,6 +80,9 @@ COMPARED = {
 CRITERIA = {"ess_per_second": "second", "ess_per_million_evaluations": "million evaluations"}
 
 
+METHOD, BACKEND = Column("method", "method", "method"), Column("backend", "backend")
+
+
 def _names(setting: SettingRuns, texts: Mapping[SettingRuns, str]) -> dict[str, Any]:
     """The first entries of a setting's row."""
     return {"method": setting["method"], "setting": texts[setting], "backend": setting["backend"]}
@@ -133,15 +120,13 @@ def comparison(study: StudyResults, variant: str) -> Table:
         f"Settings on {task_name(variant)}: means over seeds with 95 % intervals",
         filled(rows),
         [
-            method_column(),
-            text_column("backend"),
-            Column("target_weight", "w", given_column("target_weight", "w").cell, group="setting"),
+            METHOD,
+            BACKEND,
+            Column("target_weight", "w", "given", group="setting"),
             Column("num_converged", "converged", _converged_cell, f"converged runs ({CONVERGED})", CONVERGENCE),
-            number_column(
-                "r_hat_max", "R-hat", CONVERGENCE, _warning, "largest of the seeds: " + COLUMNS["r_hat"].meaning
-            ),
+            Column("r_hat_max", "R-hat", "number", "largest R-hat of the seeds", CONVERGENCE, _warning),
             *(
-                estimate_column(name, metric.heading, metric.group, _within_error(name))
+                Column(name, metric.heading, "estimate", group=metric.group, style=_within_error(name))
                 for name, metric in METRICS.items()
             ),
         ],
@@ -157,8 +142,8 @@ def _warning(row: Row) -> str:
     return "warn" if row["num_converged"] < row["num_ok"] else ""
 
 
-def _within_error(name: str) -> Any:
-    return lambda row: row.get(f"{name}_resolved") == 0
+def _within_error(name: str) -> Callable[[Row], str]:
+    return lambda row: "unresolved" if row.get(f"{name}_resolved") == 0 else ""
 
 
 def _converged_cell(row: Row) -> Cell:
@@ -183,17 +168,17 @@ def differences(study: StudyResults, variant: str) -> Table:
         rows.append(row | {name: setting.difference(baseline, name) for name in COMPARED})
     baselines = ", ".join(dict.fromkeys(row["baseline"] for row in rows))
 
-    def is_unresolved(name: str) -> Any:
-        return lambda row: name in row and not row[name].excludes_zero
+    def style(name: str) -> Callable[[Row], str]:
+        return lambda row: "" if row[name].excludes_zero else "unresolved"
 
     return Table(
         f"differences_{variant}",
         f"Differences on {task_name(variant)} from {baselines} of the same backend",
         filled(rows),
         [
-            method_column(),
-            text_column("backend"),
-            *(estimate_column(name, heading, "", is_unresolved(name)) for name, heading in COMPARED.items()),
+            METHOD,
+            BACKEND,
+            *(Column(name, heading, "estimate", style=style(name)) for name, heading in COMPARED.items()),
         ],
         "differences",
         first=("method", "backend", *COMPARED),
@@ -252,22 +237,14 @@ def audit(study: StudyResults, variant: str) -> Table:
         f"Decisions on {task_name(variant)} compared with those of all data: means over seeds with 95 % intervals",
         filled(rows),
         [
-            method_column(),
-            *([text_column("backend")] if several else []),
-            given_column("target_weight", "w"),
-            text_column("exactness", "on paper", "what the method's card says of its target"),
-            estimate_column("audit_wrong_accepts", "wrong accepts"),
-            estimate_column("audit_wrong_rejects", "wrong rejects"),
-            estimate_column(
-                "points_share",
-                "points per decision / N",
-                meaning="points that a decision reads, as a share of the data; gradients not counted",
-            ),
-            estimate_column(
-                RESIDUAL,
-                "residual",
-                meaning=f"{COLUMNS[RESIDUAL].meaning}; its interval is that of the audit, converged or not",
-            ),
+            METHOD,
+            *([BACKEND] if several else []),
+            Column("target_weight", "w", "given"),
+            Column("exactness", "on paper", meaning="what the method's card says of its target"),
+            Column("audit_wrong_accepts", "wrong accepts", "estimate"),
+            Column("audit_wrong_rejects", "wrong rejects", "estimate"),
+            Column("points_share", "points per decision / N", "estimate", "gradients not counted"),
+            Column(RESIDUAL, "residual", "estimate"),
         ],
         "audits",
     )
@@ -314,9 +291,9 @@ def winners(study: StudyResults) -> Table:
         rows,
         [
             Column("variant", "task and target", lambda row: Cell(task_name(row["variant"]), row["target"])),
-            text_column("criterion", "ESS per", words=CRITERIA.__getitem__),
+            Column("criterion", "ESS per", words=CRITERIA.__getitem__),
             Column("method", "winner", _winner_cell),
-            estimate_column("value", "ESS"),
+            Column("value", "ESS", "estimate"),
             Column("mean_error", "bias (mean, width)", _bias_cell),
             Column("lead", "lead", _lead_cell),
             Column(
@@ -449,7 +426,7 @@ def missing(study: StudyResults) -> Table:
         {"status": status, "reason": reason, "num_runs": len(runs), "runs": tuple(runs)}
         for (status, reason), runs in groups.items()
     ]
-    return Table("missing", "What is missing, and why", rows, [])
+    return Table("missing", "What is missing, and why", rows)
 
 
 def coverage(study: StudyResults) -> Table:
@@ -465,20 +442,20 @@ def coverage(study: StudyResults) -> Table:
         row |= {status: counts[status] for status in statuses}
         rows.append(row | {"converged": sum(len(one.converged) for one in settings)})
 
-    def bad(name: str) -> Any:
+    counted = ("runs", *statuses, "converged")
+
+    def style(name: str) -> Callable[[Row], str]:
         return lambda row: "warn" if row[name] and name in ("diverged", "failed", "missing") else ""
 
-    counted = ("runs", *statuses, "converged")
     return Table(
         "coverage",
         "How the runs of each task, method and backend ended",
         rows,
         [
-            text_column("task", words=task_name),
-            method_column(),
-            text_column("backend"),
-            *(number_column(name, style=bad(name)) for name in counted[:-1]),
-            number_column("converged", meaning=f"ended well, and converged ({CONVERGED})"),
+            Column("task", "task", words=task_name),
+            METHOD,
+            BACKEND,
+            *(Column(name, name, "number", style=style(name)) for name in counted),
         ],
         "missing",
         # Hide zero counts.
@@ -519,38 +496,13 @@ def runs_table(study: StudyResults, anchors: Mapping[str, str], pages: Collectio
         [
             Column("run", "run", run_cell, "point at a run to see its folder"),
             Column("status", "status", lambda row: Cell(row["status"], style="" if row["status"] == "ok" else "warn")),
-            *(number_column(name, heading) for name, heading in RUN_COLUMNS.items()),
+            *(Column(name, heading, "number") for name, heading in RUN_COLUMNS.items()),
         ],
         "runs",
         first=("run", "status", "r_hat", "ess_bulk_min", "acceptance_rate", "sd_ratio", "ece", "wall_clock_s"),
         is_folded=lambda row: row["status"] == "skipped",
         folded_as="skipped runs",
         file="summary.csv",
-    )
-
-
-def budget_table(study: StudyResults) -> Table:
-    """Where the processor time of a study went (``records.usage``)."""
-    seconds = budget(read_usage(study.folder))
-    total = sum(seconds.values())
-    rows = [
-        {"work": work, "seconds": used, "share": 100 * used / total, "what": WORK.get(work, "")}
-        for work, used in seconds.items()
-    ]
-    if rows:
-        rows.append({"work": "all", "seconds": total, "share": 100.0, "what": "all calls, without this page"})
-    return Table(
-        "budget",
-        "Where the processor time of this study went",
-        rows,
-        [
-            text_column("work"),
-            number_column("seconds", "processor seconds"),
-            number_column("share", "%"),
-            text_column("what", "what it is"),
-        ],
-        "reproduce",
-        file="",
     )
 
 
@@ -561,33 +513,20 @@ def benchmarks(found: Benchmarks) -> Table:
     def met_cell(row: Row) -> Cell:
         return {True: Cell("yes"), False: Cell("no", style="missed"), None: Cell("")}[row["is_met"]]
 
+    def ratio_cell(row: Row) -> Cell:
+        return Cell(ratio_text(dict(row)), key=row["ratio"])
+
+    step = "median processor time for a step of one chain, in microseconds"
     return Table(
         "benchmarks",
         "Every benchmark",
         rows,
         [
-            text_column("what", "a step of", words=named),
-            text_column("baseline", "against", words=named),
-            number_column(
-                "microseconds",
-                "µs",
-                meaning="median processor time for a step of one chain, in microseconds",
-                words=lambda value: f"{value:,.1f}",
-            ),
-            Column(
-                "ratio",
-                "ratio (quartiles)",
-                lambda row: Cell(ratio_text(dict(row)), key=row["ratio"]),
-                "its time over the other's, timed in turns; median over the rounds",
-            ),
-            Column(
-                "target",
-                "at most",
-                lambda row: (
-                    Cell("") if row.get("target") is None else Cell(format_given(row["target"]), key=row["target"])
-                ),
-                "the performance target",
-            ),
+            Column("what", "a step of", words=named),
+            Column("baseline", "against", words=named),
+            Column("microseconds", "µs", "number", step, words=lambda value: f"{value:,.1f}"),
+            Column("ratio", "ratio (quartiles)", ratio_cell, "its time over the other's; median over the rounds"),
+            Column("target", "at most", "given", "the performance target"),
             Column("is_met", "met?", met_cell),
         ],
         "speed",

@@ -96,7 +96,7 @@ def test_a_published_report_is_rendered_again_from_its_own_summary(tmp_path):
     names = [[one["name"] for one in drawn_figures(root / "layers")] for root in (PUBLISHED, tmp_path)]
     assert names[0] == names[1]
     page = (tmp_path / "layers" / "report.html").read_text()
-    assert after["claims"][0]["short"] in page and 'id="budget"' in page
+    assert after["claims"][0]["short"] in page
     assert (tmp_path / "layers" / "usage.log").read_bytes() == (PUBLISHED / "layers" / "usage.log").read_bytes()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.benchmarks import KEPT, SECTION, named
+from reports.benchmarks import SECTION
 from reports.drawing import Mark
 from reports.figures import SPEED_FIGURES
 from reports.page import TEMPLATES
@@ -135,7 +135,8 @@ def test_the_files_for_programs_have_every_verdict_and_every_figure(out):
 
 
 def test_the_page_says_what_held_who_won_what_is_missing_and_what_failed(page):
-    assert "1 not reproduced 2 Statement 2 2 inconclusive 3 Statement 3 4 Statement 4 1 reproduced 1" in page.text
+    surprises = "1 not reproduced 2 Statement 2: 3 seeds 2 inconclusive 3 Statement 3 4 Statement 4"
+    assert f"{surprises} 1 reproduced 1 Statement 1: 3 seeds" in page.text
     assert "Of 14 runs, 10 finished, and 9 of those converged" in page.text
     assert "1 skipped, 1 diverged, 1 failed, 1 missing" in page.text
     for reason in ("no CUDA device", "chain 0 became non-finite", "MemoryError: no", "not run yet"):
@@ -204,7 +205,7 @@ def test_the_first_screen_has_every_verdict_with_surprises_first(tmp_path):
     source = rendered(tmp_path, [], claims, rows)
     screen = source[source.index('class="screen"') : source.index('class="tally"')]
     assert re.findall(r'<a href="#claim-(\d+)"', screen) == ["8", "9", *"1234567", "10"]
-    assert "Statement 9: <strong>1 of 2 parts hold, 1 fail" in screen
+    assert "Statement 9: <strong>1 of 2 parts hold, 1 fail; 3 seeds</strong>" in screen
     # Of many claims the expected ones are below the figure.
     first, second = screen.split("</div>\n<div>")
     assert "#claim-9" in first and '#claim-1"' in second
@@ -216,7 +217,7 @@ def test_the_first_screen_has_every_verdict_with_surprises_first(tmp_path):
 def test_a_verdict_that_one_seed_changes_is_fragile(tmp_path):
     rows = [row("full_mh", seed, nll=nll) for seed, nll in enumerate((0.5, 0.501, 0.502, 0.9))]
     source = rendered(tmp_path, [], [claim(1, below=0.8)], rows)
-    assert "Statement 1: <strong>fragile</strong>" in source and "without seed 3: reproduced" in source
+    assert "Statement 1: <strong>4 seeds; fragile</strong>" in source and "without seed 3: reproduced" in source
 
 
 def test_the_page_asks_nobody_and_nothing_but_its_own_script_may_run(page):
@@ -359,26 +360,6 @@ def test_a_missed_performance_target_is_named_and_a_met_one_is_not(speed):
     assert len(missed) == 1
 
 
-def test_targets_that_are_all_met_and_none_at_all_are_reported_as_such(tmp_path):
-    kept, free = benchmark("other", 1.5, target=1.5), benchmark("other", 2.0)
-    for rows, expected in {
-        "one": ([kept], "The performance target is met."),
-        "two": ([kept, kept, free], "All 2 performance targets are met."),
-        "none": ([free], "Nothing with a performance target was measured."),
-    }.values():
-        _, text = speed_of(tmp_path, benchmarks_in(tmp_path, rows))
-        assert expected in text
-        assert "missed" not in text
-
-
-def test_the_benchmarks_say_where_they_come_from_and_that_it_is_not_the_study(speed):
-    _, _, text = speed
-    assert "they do not depend on this study" in text
-    assert "measured on Benched Processor, 3 processors, Linux x86_64" in text
-    assert "with python 3.11.7, jax 7.8.9, torch 4.5.6" in text
-    assert "at commit fedcba987654" in text
-
-
 def test_every_kind_of_benchmark_has_its_figure_with_its_numbers_beside_it(speed):
     out, *_ = speed
     names = {spec.name for spec in SPEED_FIGURES}
@@ -395,11 +376,6 @@ def test_every_kind_of_benchmark_has_its_figure_with_its_numbers_beside_it(speed
     assert [line["is_met"] for line in rows if line["target"]] == ["True", "False", "True", "True"]
 
 
-def test_a_kind_without_rows_is_named_with_the_way_to_measure_it(tmp_path):
-    _, text = speed_of(tmp_path, benchmarks_in(tmp_path, [one for one in EVERY_KIND if one["kind"] == "peer"]))
-    assert text.count("is not shown: ") == len(SPEED_FIGURES) - 1
-
-
 def test_without_benchmarks_the_page_says_so_in_a_line_and_has_the_rest(page):
     text = section_text(page)
     assert text.startswith("Not shown: no benchmarks are kept in benchmarks.json; make bench, then make bench")
@@ -411,14 +387,8 @@ def test_without_benchmarks_the_page_says_so_in_a_line_and_has_the_rest(page):
     ("content", "reason"),
     [
         ("{", "JSONDecodeError"),
-        ("[]", "TypeError"),
         ('{"rows": []}', "KeyError: 'versions'"),
-        ({"rows": []}, "no rows"),
-        ({"rows": ["a"]}, "AttributeError"),
-        ({"versions": "jax 1"}, "ValueError: versions is 'jax 1', not one per package"),
         ({"rows": [benchmark("a", 1.0) | {"ratio": "1"}]}, "row 0: ratio is '1', not a number"),
-        ({"rows": [benchmark("a", 1.0) | {"what": None}]}, "row 0: what is None, not a text"),
-        ({"rows": [benchmark("a", 1.0, target=-1)]}, "row 0: target is -1, not a number"),
     ],
 )
 def test_benchmarks_that_cannot_be_read_do_not_take_the_page_with_them(tmp_path, content, reason):
@@ -426,17 +396,3 @@ def test_benchmarks_that_cannot_be_read_do_not_take_the_page_with_them(tmp_path,
     path.write_text(content if isinstance(content, str) else json.dumps({"rows": EVERY_KIND} | MEASUREMENT | content))
     _, text = speed_of(tmp_path, path)
     assert f"Not shown: the benchmarks in benchmarks.json cannot be read ({reason}" in text
-
-
-def test_a_page_does_not_name_the_folders_of_the_machine_where_benchmarks_cannot_be_read(tmp_path):
-    _, text = speed_of(tmp_path, tmp_path)
-    assert f"the benchmarks in {tmp_path.name} cannot be read (IsADirectoryError" in text
-    assert str(tmp_path.parent) not in text
-
-
-def test_the_benchmarks_that_are_kept_with_the_code_are_on_every_page(tmp_path):
-    _, text = speed_of(tmp_path)
-    kept = json.loads(KEPT.read_text())
-    assert f"measured on {kept['cpu']}" in text
-    assert f"{len(kept['rows'])} benchmarks behind these figures" in text
-    assert all(f"{named(one['what'])} {named(one['baseline'])}" in text for one in kept["rows"])

@@ -15,7 +15,6 @@ from tests.reports.page_checks import (
     heading,
     headings,
     pick,
-    picture_flaws,
     shown,
     unfold,
 )
@@ -58,29 +57,6 @@ def test_a_report_works_in_a_browser(browser, page):
 @pytest.mark.parametrize("study", sorted(path.parent.name for path in PUBLISHED.glob("*/report.html")))
 def test_a_published_report_works_in_a_browser(browser, study):
     assert_page_works(browser, PUBLISHED / study / "report.html")
-
-
-@pytest.mark.parametrize("width", [PHONE, DESKTOP])
-@pytest.mark.parametrize(
-    ("spoil", "flaw"),
-    [
-        ("one.setAttribute('x', other.getAttribute('x')); one.setAttribute('y', other.getAttribute('y'))", "overlaps"),
-        ("one.setAttribute('x', -20)", "is cut"),
-        ("one.setAttribute('font-size', '3px')", "pixels high"),
-    ],
-)
-def test_text_of_a_picture_that_cannot_be_read_is_found_on_the_page(browser: Browser, page, width, spoil, flaw):
-    browser.resize(width, 900)
-    browser.open(page)
-    assert picture_flaws(browser) == []
-    texts = """
-        const svg = [...document.querySelectorAll("figure svg")].find((svg) => svg.getBoundingClientRect().width);
-        const [one, other] = [...svg.querySelectorAll("text[x]")].filter((text) => !text.hasAttribute("transform"));
-    """
-    browser.driver.execute_script(texts + spoil)
-    found = picture_flaws(browser)
-    browser.resize(DESKTOP, 900)
-    assert any(flaw in one for one in found), found
 
 
 def test_no_text_of_a_study_runs_as_code(browser, tmp_path):
@@ -210,10 +186,3 @@ def test_the_dark_theme_is_dark_and_so_are_its_pictures(browser, page):
     assert light[0] == "rgb(253, 252, 250)" and dark[0] == "rgb(23, 24, 26)"
     assert light[1] == "rgb(103, 99, 92)" and dark[1] == "rgb(165, 161, 154)"
     assert light[2] == dark[2] == "rgb(213, 94, 0)", "a colour that can be seen on both stays"
-
-
-def test_on_a_phone_panels_are_as_wide_as_the_screen(browser, page):
-    browser.resize(PHONE, 900)
-    browser.open(page)
-    widest = "return Math.max(...[...document.querySelectorAll('.figure-panels > svg')].map((one) => one.clientWidth))"
-    assert 300 < browser.driver.execute_script(widest) <= PHONE

@@ -10,7 +10,7 @@ from scipy import stats
 
 from records.study import StudyResults
 from reports.publish import PUBLISHED
-from reports.table_model import Table, text_column
+from reports.table_model import Column, Table
 from reports.tables import (
     CRITERIA,
     MARGIN,
@@ -247,7 +247,7 @@ def test_a_study_of_which_nothing_ran_has_tables_all_the_same():
 
 def test_no_text_of_a_csv_is_a_formula_and_what_needs_quotes_has_them():
     texts = ["=HYPERLINK(1)", "+1", "-1", "@x", 'quoted "text", with a comma\nand a line', "plain"]
-    table = Table("a", "A table", [{"reason": text, "value": -1.5} for text in texts], [text_column("reason")])
+    table = Table("a", "A table", [{"reason": text, "value": -1.5} for text in texts], [Column("reason", "reason")])
     read = list(csv.DictReader(io.StringIO(table.to_csv())))
     assert [line["reason"] for line in read] == [*(f"'{text}" for text in texts[:4]), *texts[4:]]
     assert {line["value"] for line in read} == {"-1.5"}, "a negative number is no formula"
