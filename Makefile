@@ -91,7 +91,7 @@ lint: setup  ## check style, types and the workflow's format
 
 # MkDocs announces its successor at every build; whether to follow it is decided here, not by each reader of a log.
 docs: setup  ## build the documentation, with the published reports, into results/site; no network needed
-	NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet $(ARGS)
+	NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build $(ARGS)
 	@echo "the documentation is in results/site: python3 -m http.server --directory results/site"
 
 # Timed by processor time, one thread, one process: what else runs on the machine falls on both sides of a ratio.

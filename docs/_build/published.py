@@ -63,10 +63,7 @@ class Published:
     def picture(self) -> tuple[str, str]:
         """Title and file of the figure that its report begins with; empty where it has none."""
         name, title = first_figure(self.folder) or ("", "")
-        # Reports of earlier versions have theirs in pixels.
-        kinds = (".svg", ".png")
-        kind = next((one for one in kinds if (self.folder / "figures" / f"{name}{one}").exists()), kinds[0])
-        return title, name and f"figures/{name}{kind}"
+        return title, name and f"figures/{name}.svg"
 
     @property
     def counts(self) -> str:
@@ -163,9 +160,6 @@ def _asked(claim: dict[str, Any], paper: Published, others: list[Published]) -> 
 
 def where(claim: dict[str, Any]) -> str:
     """How many parts of a claim hold, or why it was not judged."""
-    if "parts" not in claim:  # a report that was rendered before verdicts were data
-        found: str = claim.get("where") or claim["reason"].partition(":")[0]
-        return found.rstrip(".")
     if claim["premise"] and not claim["premise"]["holds"]:
         return "what it presumes is not so here"
     answers = Counter(part["holds"] for part in claim["parts"])
@@ -178,12 +172,7 @@ def where(claim: dict[str, Any]) -> str:
 def _weak(claims: list[dict[str, Any]]) -> str:
     """Which verdicts depend on a single seed, or are lost among all claims."""
     kinds = {
-        "Fragile (leaving out one seed changes the verdict)": [
-            one
-            for one in claims
-            # Reports that were rendered before verdicts were data have words.
-            if one.get("is_fragile", one.get("robustness", "").startswith("Fragile"))
-        ],
+        "Fragile (leaving out one seed changes the verdict)": [one for one in claims if one["is_fragile"]],
         "Does not survive Holm's correction over all claims": [
             one for one in claims if one["p_adjusted"] is not None and 2 * one["p_adjusted"] > ERROR_RATE
         ],

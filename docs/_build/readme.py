@@ -3,7 +3,6 @@
 ``python -m docs._build.readme`` updates them.
 """
 
-import html
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +16,6 @@ README = Path(__file__).parents[2] / "README.md"
 EXAMPLE = README.parent / "docs" / "examples" / "start.py"
 #: Where the published studies are, as links of the README say it.
 PLACE = PUBLISHED.relative_to(README.parent).as_posix()
-#: The end of an earlier report's figure for dark pages.
-DARK = "-dark.png"
 #: Whether a method samples its target, in the words of the cards.
 EXACTNESS = ("exact", "conditional", "biased")
 
@@ -45,16 +42,9 @@ def refresh(content: str, folder: Path = PUBLISHED) -> str:
 
 
 def hero(study: published.Published) -> str:
-    """The first figure of a study's report, and for dark pages the picture of it that was drawn for them."""
+    """The first figure of a study's report, which follows the colour scheme of the page."""
     title, file = study.picture
-    folder = f"{PLACE}/{study.name}"
-    dark = str(Path(file).with_suffix("")) + DARK
-    if not (study.folder / dark).exists():
-        return f"![{text(title)}]({folder}/{file})\n"
-    return (
-        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{folder}/{dark}">'
-        f'<img alt="{html.escape(title)}" src="{folder}/{file}"></picture>\n'
-    )
+    return f"![{text(title)}]({PLACE}/{study.name}/{file})\n"
 
 
 def example() -> str:

@@ -26,16 +26,16 @@ from tests.implementations.chains import sample
 ROOT = Path(__file__).parents[2]
 
 
-# Built from all pages and published reports; `make docs` builds it too.
+# Built from all pages and published reports, as `make docs` does: with --quiet, strict mode would see no warnings.
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     pytest.importorskip("mkdocs", reason="mkdocs-material is not installed: make setup")
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    assert "WARNING" not in done.stderr
     return folder
 
 
