@@ -83,6 +83,12 @@ FIGURES: tuple[FigureSpec[StudyResults], ...] = (
     FigureSpec("coverage", "What ran", RUNS, draw_coverage),
 )
 
+
+def _shared(*names: str) -> list[FigureSpec[StudyResults]]:
+    """The figures with these names, which other studies show too."""
+    return [spec for spec in FIGURES if spec.name in names]
+
+
 #: Of the study of tall data.
 TALL_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
     FigureSpec("cost_of_a_draw", "Cost of an effective draw against N", COST, draw_cost_of_a_draw, claims=(21, 24)),
@@ -93,30 +99,26 @@ TALL_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
         draw_bias_cost,
         claims=(23, 25),
     ),
-    *(
-        spec
-        for spec in FIGURES
-        if spec.name in ("acceptance", "regime_map", "decisions", "noise", "step_cost", "convergence", "coverage")
-    ),
+    *_shared("acceptance", "regime_map", "decisions", "noise", "step_cost", "convergence", "coverage"),
 )
 
 #: Of the study of networks on MNIST.
 CALIBRATION_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
     FigureSpec("cure", "Confidence gap and NLL over n", TARGET, draw_cure, claims=(13, 51, 52, 53)),
-    *(spec for spec in FIGURES if spec.name in ("convergence", "coverage")),
+    *_shared("convergence", "coverage"),
 )
 
 #: Of the network that is stochastic throughout.
 LAYERS_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
     FigureSpec("layers", "Width and place of the band, all layers stochastic", TARGET, draw_layers, claims=(20,)),
-    *(spec for spec in FIGURES if spec.name in ("decisions", "bias_evaluations", "convergence", "coverage")),
+    *_shared("decisions", "bias_evaluations", "convergence", "coverage"),
 )
 
 #: Of the study of all methods.
 RIVALS_FIGURES: tuple[FigureSpec[StudyResults], ...] = (
     FigureSpec("best", "The best mini-batch chain and the best full-data chain", COST, draw_best, claims=(42,)),
     FigureSpec("frontier", "Bias against evaluations, all methods", COST, draw_frontier),
-    *(spec for spec in FIGURES if spec.name in ("decisions", "convergence", "coverage")),
+    *_shared("decisions", "convergence", "coverage"),
 )
 
 #: Of the suite's benchmarks, not of a study.
