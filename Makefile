@@ -97,7 +97,9 @@ docs: setup  ## build the documentation, with the published reports, into result
 # Timed by processor time, one thread, one process: what else runs on the machine falls on both sides of a ratio.
 bench: setup  ## time every sampler, also against other libraries; ARGS=--quick only tells whether all of it runs
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_CACHE_DIR="$$PWD/results/.cache/torch" \
-	$(python) -m benchmarks.bench $(ARGS)
+	$(python) -m pytest benchmarks/bench.py -o python_functions=bench_* -p no:xdist -W default -q --benchmark-quiet \
+	--benchmark-timer=time.process_time --benchmark-json=results/benchmarks.json $(ARGS)
+	$(python) -m benchmarks.bench
 
 profile-study: setup  ## show where the processor time of the paper study went; ARGS=results/smoke for another
 	$(python) -m records.usage $(or $(ARGS),results/paper)

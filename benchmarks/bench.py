@@ -1,25 +1,27 @@
 """What ``make bench`` measures: steps against the work they cannot avoid, as data grow, and against other libraries.
 
-``--quick`` does one comparison of every kind on little data, in pieces so short that the numbers mean nothing: all that
-it tells is whether they run. ``--keep`` makes the last full measurement the one that docs/performance.md shows.
+pytest-benchmark runs and times the comparisons: ``make bench ARGS="-k peer"`` selects some. ``--quick`` does one
+comparison of every kind on little data, in pieces so short that the numbers mean nothing: all that it tells is whether
+they run. ``python -m benchmarks.bench`` prints the last measurement, and with ``--keep`` makes it the one that
+docs/performance.md shows.
 """
 
 import argparse
 import importlib.util
 import json
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from benchmarks import stopwatch
+import numpy as np
+import pytest
+
 from benchmarks.explicit_noise import METROPOLIS
 from benchmarks.peers import PEERS, deviation_of_moments
-from benchmarks.stopwatch import Work, alternate, sized
+from benchmarks.stopwatch import Work, ratios_of, seconds_of, sized
 from benchmarks.work import bare_work, compiled_sampler, draw_rows, has_bare_work, settings_of, steps, synthetic
-from implementations.backends import use_one_thread
 from implementations.control_variates.proxies import num_columns
 from implementations.methods import METHODS
 from reports.benchmarks import KEPT, ROOT, Benchmarks, Row, is_met, load
@@ -27,8 +29,6 @@ from reports.benchmarks import KEPT, ROOT, Benchmarks, Row, is_met, load
 MEASURED = ROOT / "results" / "benchmarks.json"
 PLOT = KEPT.with_name("performance.svg")
 ROUNDS = 11
-#: Seconds of a piece with --quick.
-QUICK_SECONDS = 1e-5
 FEWEST, MANY = 10_000, (100_000, 1_000_000, 10_000_000)
 #: The performance targets of steps against their bare work; other steps have none.
 TARGETS = {
@@ -186,32 +186,28 @@ def is_installed(library: str) -> bool:
     return importlib.util.find_spec(library) is not None
 
 
-def measure(wanted: Sequence[Benchmark], path: Path | None) -> list[str]:
-    """Make the comparisons and write the rows so far into a file after each; the names of those that failed."""
-    from implementations.infrastructure.files import write_json
+def bench_comparison(benchmark: Any, one: Benchmark) -> None:
+    """A comparison: the work it is about under pytest-benchmark, and in each round the other works before it."""
+    try:
+        works = one.works()
+    except Missing as reason:
+        pytest.skip(str(reason))
+    others: list[list[float]] = []
+    benchmark.pedantic(
+        works[0].call,
+        setup=lambda: others.append([seconds_of(work.call) for work in works[1:]]),
+        rounds=one.rounds,
+        iterations=1,
+    )
+    seconds = np.column_stack([benchmark.stats.stats.data, others]) / [work.units for work in works]
+    benchmark.extra_info.update(one.row | ratios_of(seconds) | one.more())
 
-    # Before the first benchmark, which may be another library's on jax.
-    use_one_thread("jax-cpu")
-    rows: list[Row] = []
-    failed = []
-    for number, one in enumerate(wanted, 1):
-        print(f"{number}/{len(wanted)}", end="  ", flush=True)
-        try:
-            row = one.row | alternate(*one.works(), rounds=one.rounds if path else 1) | one.more()
-        except Missing as reason:
-            print(f"skipped: {one.name}: {reason}", flush=True)
-        except Exception:
-            traceback.print_exc()
-            failed.append(one.name)
-        else:
-            rows.append(row)
-            print(line(row), flush=True)
-            if path:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_json(path, {"rows": rows})
-    if promised := [row for row in rows if row.get("target") is not None]:
-        print("\nperformance targets:", *map(line, promised), sep="\n")
-    return failed
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a measurement, in the order of the comparisons."""
+    if not path.exists():
+        raise SystemExit(f"error: no {path}; first: make bench")
+    return [one["extra_info"] for one in json.loads(path.read_text(encoding="utf-8"))["benchmarks"]]
 
 
 def line(row: Row) -> str:
@@ -223,14 +219,11 @@ def line(row: Row) -> str:
     )
 
 
-def keep(measured: Path, path: Path = KEPT) -> None:
+def keep(rows: Sequence[Row], path: Path = KEPT) -> None:
     """Make what was measured the kept benchmarks, with the plot of docs/performance.md."""
     from implementations.infrastructure.files import write_json
     from implementations.infrastructure.provenance import git_state, machine, versions
 
-    if not measured.exists():
-        raise SystemExit(f"error: no {measured}; first: make bench")
-    rows = json.loads(measured.read_text(encoding="utf-8"))["rows"]
     write_json(path, {"rows": rows, "versions": versions(), **git_state(), **machine()})
     plot(load(path), PLOT)
     print(f"kept in {KEPT.relative_to(ROOT)} and {PLOT.name}")
@@ -244,26 +237,16 @@ def plot(kept: Benchmarks, path: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("python -m benchmarks.bench", description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="run one benchmark of every kind, and keep no numbers")
-    parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="those with all these words in the name")
-    parser.add_argument("--without", nargs="+", default=[], metavar="WORD", help="those with none of these words")
-    parser.add_argument("--keep", action="store_true", help=f"keep the last measurement in {KEPT.relative_to(ROOT)}")
+    parser = argparse.ArgumentParser("python -m benchmarks.bench", description="Show the last measurement.")
+    parser.add_argument("--keep", action="store_true", help=f"keep it in {KEPT.relative_to(ROOT)}")
     arguments = parser.parse_args(argv)
+    rows = read_rows(MEASURED)
+    print(*map(line, rows), sep="\n")
+    if promised := [row for row in rows if row.get("target") is not None]:
+        print("\nperformance targets:", *map(line, promised), sep="\n")
     if arguments.keep:
-        keep(MEASURED)
-        return 0
-    if arguments.quick:
-        stopwatch.PIECE_SECONDS = QUICK_SECONDS
-    wanted = [
-        one
-        for one in benchmarks(arguments.quick)
-        if all(word in one.name for word in arguments.only) and not any(word in one.name for word in arguments.without)
-    ]
-    failed = measure(wanted, None if arguments.quick else MEASURED)
-    if failed or not wanted:
-        print(f"error: {len(failed)} of {len(wanted)} benchmarks failed: {'; '.join(failed)}", file=sys.stderr)
-    return 1 if failed or not wanted else 0
+        keep(rows)
+    return 0
 
 
 if __name__ == "__main__":
