@@ -25,19 +25,17 @@ class StudyResults:
     folder: Path
     summary: pd.DataFrame
     description: str = ""
-    #: Numbers of seeds at which it is judged, where it takes them as needed.
-    looks: tuple[int, ...] = ()
     #: The rows in plain values, if they are known already.
     known_rows: list[Row] | None = field(default=None, repr=False)
 
     @classmethod
-    def load(cls, folder: Path, description: str = "", looks: tuple[int, ...] = ()) -> Self:
+    def load(cls, folder: Path, description: str = "") -> Self:
         """The results in a folder; a published one has its summary as CSV only."""
         parquet = folder / "summary.parquet"
         path = parquet if parquet.exists() else folder / "summary.csv"
         try:
             table = read_summary(folder) if path == parquet else table_of(pd.read_csv(path, low_memory=False))
-            return cls(folder, table, description, looks)
+            return cls(folder, table, description)
         except (FileNotFoundError, Damaged):
             raise
         # Errors of the Parquet library are of either kind.

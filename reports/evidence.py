@@ -26,19 +26,12 @@ from reports.leaderboard import CRITERION, weight_of
 from reports.tables import why_not
 from reports.types import NotAsked, NothingToShow
 
-#: Mini-batch chains with control variates, which claim the posterior of all data, and their rivals on all data.
+#: Mini-batch chains with control variates, which claim the posterior of all data.
 CONTROLLED = ("pbnn_cn", "pbnn_cv", "pbnn_mala_cv")
-FULL_DATA = ("full_mh", "mala", "blackjax_hmc", "blackjax_nuts")
 #: Methods whose target of weight n is PBNN's, the nearest to the paper's first; the last two sample it exactly.
 SAME_TARGET = ("pbnn", "pbnn_cn", "pbnn_cv", "mala", "blackjax_hmc")
 #: The paper's n on MNIST.
 PAPER_N = 100
-
-
-def require(holds: bool) -> None:
-    """Say a sentence only where the numbers bear it out."""
-    if not holds:
-        raise NothingToShow("the numbers say otherwise")
 
 
 def have_converged(setting: SettingRuns) -> Sequence[Row]:
@@ -87,18 +80,6 @@ def _shortcomings(candidates: Sequence[SettingRuns]) -> str:
         gate = f"R-hat {largest}, accepted to {MAX_R_HAT}; ESS {least}, accepted from {MIN_ESS}"
         reasons.append(f"{len(r_hats)} not converged ({gate})")
     return ", ".join(reasons)
-
-
-def required_sweeps(candidates: Sequence[SettingRuns], over: str, same: Sequence[str]) -> list[list[SettingRuns]]:
-    """``records.setting_runs.sweeps``, or NothingToShow."""
-    found = sweeps(candidates, over, same)
-    if not found:
-        names = sorted({setting["method"] for setting in candidates})
-        raise NothingToShow(
-            f"Missing runs: no two converged settings of {' or '.join(names)} differ in {over} alone "
-            f"(same {', '.join(same)})"
-        )
-    return found
 
 
 def by_size(candidates: Sequence[SettingRuns]) -> list[list[SettingRuns]]:
@@ -256,14 +237,6 @@ def networks(study: StudyResults) -> list[str]:
     return found
 
 
-def trained_longer(study: StudyResults) -> list[str]:
-    """Variants of mnist whose network was trained for longer than its task asks."""
-    found = list(dict.fromkeys(one["variant"] for one in study.settings(task="mnist") if one["num_epochs"] is not None))
-    if not found:
-        raise NotAsked("Missing runs: no network of the study was trained for longer than its task asks")
-    return found
-
-
 def network_of(study: StudyResults, variant: str) -> Network:
     found = settings(study, variant=variant, method=list(SAME_TARGET))
     smaller = [one for one in found if one["target_weight"] < one["num_points"]]
@@ -273,11 +246,6 @@ def network_of(study: StudyResults, variant: str) -> Network:
     chosen = min(candidates, key=lambda one: one.mean("validation_ece"))
     of_paper = [one for one in candidates if one["target_weight"] == PAPER_N]
     return Network(full_data_of(study, variant), candidates, chosen, of_paper)
-
-
-def scaled_of(study: StudyResults, network: Network) -> SettingRuns:
-    """Temperature scaling of the same network: one draw, to which no gate applies."""
-    return settings(study, ended_well, variant=network.full["variant"], method="temperature")[0]
 
 
 # Methods on one target
@@ -314,8 +282,3 @@ def contests(study: StudyResults) -> list[Contest]:
 def _best(candidates: Sequence[SettingRuns]) -> SettingRuns | None:
     right = [one for one in candidates if why_not(one) is None and one.has(CRITERION)]
     return max(right, key=lambda one: one.mean(CRITERION), default=None)
-
-
-def is_right_in(setting: SettingRuns, width: float, place: float) -> bool:
-    """Are its sd ratio and the error of its mean, as means over seeds, within these margins?"""
-    return abs(setting.mean("sd_ratio") - 1) <= width and setting.mean("mean_error") <= place
