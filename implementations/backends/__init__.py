@@ -258,7 +258,7 @@ class Inputs:
         some = slice(None if "rows" in self.card.needs else 0)
         kept = None if self.columns is None else self.columns[some]
         rows = rows_of(self.problem.features[some], self.problem.targets[some], self.settings.dtype, kept)
-        anchor: contract.Anchor | tuple[()] = ()
+        anchor: contract.Expansion | tuple[()] = ()
         if self.anchor is not None:
             position = centre = self.anchor.position
             gradient = self.anchor.gradient
@@ -267,8 +267,8 @@ class Inputs:
                 position = centre = position / fit_temperature(self.problem, position)
             if self.averages is not None:
                 gradient, centre = gradient + self.averages.gradient, self.averages.centre
-            anchor = contract.Anchor(position, gradient, self.anchor.curvature, centre)
-        selection = () if self.selection is None else contract.Selection(self.selection.slots, self.selection.scales)
+            anchor = contract.Expansion(position, gradient, self.anchor.curvature, centre)
+        selection = () if self.selection is None else contract.Slots(self.selection.slots, self.selection.scales)
         return Points(self.together(self.card.needs_all(self.settings)), rows, anchor, self.bounds, selection)
 
     def together(self, is_whole: bool = True) -> Data:
@@ -387,7 +387,7 @@ class ModelTarget:
         gradient: tuple[Array, Array] = self.likelihood.losses_and_gradient(position, data, weight, self.model)
         return gradient
 
-    def remainders(self, position: Array, data: Data, anchor: contract.Anchor, order: str) -> Array:
+    def remainders(self, position: Array, data: Data, anchor: contract.Expansion, order: str) -> Array:
         if not self.model.is_linear:
             return network_proxies.remainders(position, data, anchor, self.model, order)
         # f(theta) - f(t) as one product: a difference of two outputs would lose digits.
@@ -396,13 +396,13 @@ class ModelTarget:
             return left
         return left + normaliser.remainders(*self._on_grid(position, anchor), order)[..., None]
 
-    def _on_grid(self, position: Array, anchor: contract.Anchor) -> tuple[Array, Array]:
+    def _on_grid(self, position: Array, anchor: contract.Expansion) -> tuple[Array, Array]:
         """On the grid of a density: the moves of the outputs from the anchor (…, G), and the shares there (G,)."""
         moves = self.likelihood.grid_outputs(position - anchor.position, self.model)
         return moves, normaliser.shares(self.likelihood.grid_outputs(anchor.position, self.model))
 
     def anchored_gradient(
-        self, position: Array, data: Data | None, anchor: contract.Anchor, weight: Array, order: str
+        self, position: Array, data: Data | None, anchor: contract.Expansion, weight: Array, order: str
     ) -> Array:
         xp, scale = array_namespace(position), self.model.prior_scale
         of_prior = position / scale**2 if self.model.prior == "gaussian" else xp.sign(position) / scale

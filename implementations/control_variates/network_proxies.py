@@ -20,7 +20,7 @@ from typing import NamedTuple
 from array_api_compat import array_namespace
 
 from implementations.control_variates import proxies
-from implementations.kernels.contract import Anchor, Array, Data
+from implementations.kernels.contract import Array, Data, Expansion
 from implementations.tasks.activations import find_activation
 from implementations.tasks.likelihoods import find_likelihood, normaliser
 from implementations.tasks.problem import Layers, Model, split_parameters
@@ -39,7 +39,7 @@ class Outputs(NamedTuple):
         return self.moves - self.first if order == "first" else self.moves - self.first - self.second
 
 
-def remainders(position: Array, data: Data, anchor: Anchor, model: Model, order: str) -> Array:
+def remainders(position: Array, data: Data, anchor: Expansion, model: Model, order: str) -> Array:
     """l_j(theta) - l_j(t) - q_j(theta) of every point (…, n), at positions (…, P)."""
     outputs = outputs_of(anchor.position, position - anchor.position, data.features, model.layers, model.activation)
     start, moves, first, _ = outputs
@@ -57,7 +57,7 @@ def remainders(position: Array, data: Data, anchor: Anchor, model: Model, order:
     return left if model.grid is None else left + _normaliser(position, anchor, model, order)[..., None]
 
 
-def _normaliser(position: Array, anchor: Anchor, model: Model, order: str) -> Array:
+def _normaliser(position: Array, anchor: Expansion, model: Model, order: str) -> Array:
     """The same of the normaliser of a density (…,), whose outputs are those on the grid."""
     assert model.grid is not None
     grid = model.grid.like(position)

@@ -12,7 +12,7 @@ from functools import reduce
 
 from array_api_compat import array_namespace
 
-from implementations.kernels.contract import Anchor, Array
+from implementations.kernels.contract import Array, Expansion
 from implementations.tasks.likelihoods import find_likelihood
 from implementations.tasks.problem import Model
 
@@ -32,7 +32,7 @@ def num_columns(model: Model, order: str) -> int:
     return num_kept + (model.num_outputs if num_kept and order == AVERAGED else 0)
 
 
-def proxy_difference(position: Array, proposed: Array, anchor: Anchor, order: str) -> Array:
+def proxy_difference(position: Array, proposed: Array, anchor: Expansion, order: str) -> Array:
     """(w / N) sum_j (q_j(theta') - q_j(theta)) over all points, (chains,) of (chains, P).
 
     The sum is a quadratic form, so its difference is the move times the gradient halfway.
@@ -41,7 +41,7 @@ def proxy_difference(position: Array, proposed: Array, anchor: Anchor, order: st
     return array_namespace(position).sum(halfway * (proposed - position), axis=-1)
 
 
-def proxy_gradient(position: Array, anchor: Anchor, order: str) -> Array:
+def proxy_gradient(position: Array, anchor: Expansion, order: str) -> Array:
     """Gradient of (w / N) sum_j q_j, (chains, P), or (P,) where it is the same everywhere."""
     if order == "first":
         return anchor.gradient

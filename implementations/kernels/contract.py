@@ -30,7 +30,7 @@ class Data(NamedTuple):
     at_anchor: Array = ()  # (…, columns, n): what control variates keep of each point (control_variates.proxies)
 
 
-class Anchor(NamedTuple):
+class Expansion(NamedTuple):
     """Where control variates are expanded, the mode of U_w; gradient and curvature are of (w / N) sum_j l_j there."""
 
     position: Array  # (P,)
@@ -46,8 +46,8 @@ class Bounds(NamedTuple):
     totals: Array  # (3,): sums of their first three powers
 
 
-class Selection(NamedTuple):
-    """Slots that mini-batches draw, each the place of a point (control_variates.leverage)."""
+class Slots(NamedTuple):
+    """A table that mini-batches draw, each the place of a point (control_variates.leverage)."""
 
     slots: Array  # (K,): points
     scales: Array  # (N,): what a point's difference is weighed by
@@ -58,9 +58,9 @@ class Points(NamedTuple):
 
     together: Data  # to evaluate all of them
     rows: Array  # (N, columns): to draw mini-batches from (implementations.backends.rows_of)
-    anchor: Any = ()  # an Anchor, for methods that need one
+    anchor: Any = ()  # an Expansion, for methods that need one
     bounds: Any = ()  # Bounds, likewise
-    selection: Any = ()  # a Selection, where points are not drawn alike
+    selection: Any = ()  # Slots, where points are not drawn alike
 
 
 class Values(NamedTuple):
@@ -122,10 +122,12 @@ class Target(Protocol):
     def losses_and_gradient(self, position: Array, data: Data, weight: Array) -> tuple[Array, Array]:
         """The losses (chains, n), and the gradient (chains, P) of -log p + (w / n) sum_j l_j over these n points."""
 
-    def remainders(self, position: Array, data: Data, anchor: Anchor, order: str) -> Array:
+    def remainders(self, position: Array, data: Data, anchor: Expansion, order: str) -> Array:
         """l_j - q_j, up to a constant, for every point (…, n): what control variates leave of the losses."""
 
-    def anchored_gradient(self, position: Array, data: Data | None, anchor: Anchor, weight: Array, order: str) -> Array:
+    def anchored_gradient(
+        self, position: Array, data: Data | None, anchor: Expansion, weight: Array, order: str
+    ) -> Array:
         """The gradient (chains, P) of -log p + (w / N) sum_j q_j over all points + (w / n) sum_j (l_j - q_j) over
         these n points; without points the last sum is left out."""
 

@@ -13,7 +13,7 @@ from implementations.backends import ModelTarget, anchor_at
 from implementations.backends.jax import likelihood as jax_likelihood
 from implementations.backends.torch import likelihood as torch_likelihood
 from implementations.control_variates import network_proxies, proxies
-from implementations.kernels.contract import Anchor, Data
+from implementations.kernels.contract import Data, Expansion
 from implementations.sampling import sample
 from implementations.tasks.derivatives import hessian, loss_and_gradient
 from implementations.tasks.problem import Problem, network_outputs
@@ -82,7 +82,7 @@ def test_remainders_are_losses_less_their_taylor_polynomials(likelihood, order):
 
     def remainders(positions, anchor, features, targets):
         data = Data(features, targets)
-        return network_proxies.remainders(positions, data, Anchor(anchor, (), (), anchor), problem.model, order)
+        return network_proxies.remainders(positions, data, Expansion(anchor, (), (), anchor), problem.model, order)
 
     compiled = at_once(remainders)
     for size in (0.05, 1.0):
@@ -103,7 +103,7 @@ def test_single_precision_rounds_like_the_move_and_not_like_the_loss(order):
     anchor, positions = (np.float32(place) for place in places(problem, 0.01))
     expected = np.stack([taylor_rest(problem, anchor, position, order) for position in positions])
     data = Data(problem.features, problem.targets)
-    found = network_proxies.remainders(positions, data, Anchor(anchor, (), (), anchor), problem.model, order)
+    found = network_proxies.remainders(positions, data, Expansion(anchor, (), (), anchor), problem.model, order)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected, atol=2e-8)
 

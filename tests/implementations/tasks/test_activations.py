@@ -13,7 +13,7 @@ import torch
 from implementations.backends.jax import likelihood as jax_likelihood
 from implementations.backends.torch import likelihood as torch_likelihood
 from implementations.control_variates import network_proxies
-from implementations.kernels.contract import Anchor, Data
+from implementations.kernels.contract import Data, Expansion
 from implementations.tasks.activations import ACTIVATIONS
 from implementations.tasks.data import regression
 from implementations.tasks.derivatives import hessian, loss_and_gradient
@@ -121,7 +121,9 @@ def test_control_variates_leave_the_loss_less_its_taylor_polynomial(activation, 
     if order == "second":
         expected = expected - torch.func.jvp(slopes, (here,), (step,))[1] / 2
     data = Data(torch.from_numpy(problem.features).double(), torch.from_numpy(problem.targets).double())
-    found = network_proxies.remainders((here + step)[None], data, Anchor(here, (), (), here), problem.model, order)[0]
+    found = network_proxies.remainders((here + step)[None], data, Expansion(here, (), (), here), problem.model, order)[
+        0
+    ]
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
 
 

@@ -12,7 +12,7 @@ from implementations.backends.jax import likelihood as jax_likelihood
 from implementations.backends.jax import minibatch as jax_minibatch
 from implementations.backends.torch import likelihood as torch_likelihood
 from implementations.backends.torch import minibatch as torch_minibatch
-from implementations.kernels.contract import Anchor, Data
+from implementations.kernels.contract import Data, Expansion
 from implementations.tasks.data import density
 from implementations.tasks.derivatives import hessian, loss_and_gradient
 from implementations.tasks.geometry import mean_curvature
@@ -113,7 +113,7 @@ def test_control_variates_leave_what_a_taylor_polynomial_leaves(library, part, o
         return target.remainders(position, data, anchor, order), gradient
 
     with jax.enable_x64(True):
-        anchor = Anchor(*map(convert, (here, 0 * here, np.zeros((len(here), len(here))), here)))
+        anchor = Expansion(*map(convert, (here, 0 * here, np.zeros((len(here), len(here))), here)))
         evaluate = at_once(both) if library == "jax" else both
         left, gradient = evaluate(convert(place[None]), _data(problem, library), anchor)
         np.testing.assert_allclose(left[0], at_once(expected)(place), rtol=1e-6, atol=1e-9)
