@@ -28,7 +28,13 @@ def hold(folder: Path, *, is_patient: bool) -> None:
     folder = folder.resolve()
     if folder in _handles:
         return
-    handle = _handles[folder] = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        # Results that nobody may write to can be read all the same.
+        print(f"{folder} cannot be locked ({error.strerror}); going on without", file=sys.stderr, flush=True)
+        return
+    _handles[folder] = handle
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -49,7 +55,8 @@ def held(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        os.close(_handles.pop(folder.resolve()))
+        if (handle := _handles.pop(folder.resolve(), None)) is not None:
+            os.close(handle)
 
 
 def is_orphan() -> bool:

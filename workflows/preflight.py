@@ -168,7 +168,8 @@ def _is_there(store: str) -> bool:
     if not store.startswith("sqlite:///") or "?" in store:
         return True
     try:
-        with closing(connect(f"file:{store.removeprefix('sqlite:///')}?mode=ro", uri=True)) as database:
+        address = Path(store.removeprefix("sqlite:///")).absolute().as_uri()
+        with closing(connect(f"{address}?mode=ro", uri=True)) as database:
             database.execute("SELECT count(*) FROM sqlite_master")
     except DatabaseError:
         return False

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from workflows.locks import Held, hold
+from workflows.locks import Held, held, hold
 
 ROOT = Path(__file__).parents[2]
 HOLDER = "import sys, time; from pathlib import Path; from workflows.locks import hold; "
@@ -46,3 +46,28 @@ def test_programs_started_by_the_holder_do_not_keep_the_lock(tmp_path):
     finally:
         os.kill(child, signal.SIGKILL)
         holder.communicate()
+
+
+def test_a_folder_that_cannot_be_locked_is_worked_in_without(tmp_path, capsys):
+    (tmp_path / ".lock").mkdir()
+    with held(tmp_path):
+        assert "cannot be locked (Is a directory); going on without" in capsys.readouterr().err
+
+
+def test_an_orphan_knows_that_it_is_one(tmp_path):
+    code = "import os, sys, time; from workflows.locks import is_orphan; print(is_orphan(), flush=True)\n"
+    code += "while not is_orphan(): time.sleep(0.01)\nopen(sys.argv[1], 'w').write('orphan')"
+    parent = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {code!r}, sys.argv[1]]); input()"
+    path = tmp_path / "seen"
+    process = subprocess.Popen(
+        [sys.executable, "-c", parent, str(path)], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout.readline() == "False\n"
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.stdin.close()
+    process.stdout.close()
