@@ -294,9 +294,14 @@ def test_snakemake_heals_at_every_entrance_and_changes_no_number(tmp_path):
         assert "damaged" not in work.run("--dry-run")[1]
     # Killed before it could tell of a failed figure, the next call draws it again.
     (work.results / "figures.json").write_text('{"figures": [{"name": "a", "failure": "RuntimeError: no"}]}')
-    (work.folder / "results" / "mlflow.db").write_bytes(b"no database")
+    database = work.folder / "results" / "mlflow.db"
+    database.write_bytes(b"no database")
     code, output = work.run()
     assert code == 0 and "one: 1 of 1 runs ok" in output, output
+    assert "not tracked in sqlite:///results/mlflow.db: file is not a database" in output
+    # A person may have kept something there.
+    database.unlink()
+    assert "MLflow: tracked in" in work.run()[1]
     code, output = work.run()
     assert (code, "Nothing to be done" in output) == (0, True)
     assert read_record(work.results / "tracked.json", "tracked")["failure"] is None
