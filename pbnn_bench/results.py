@@ -39,7 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
     print(describe(load_study(path)), flush=True)
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(packages.folder() / "Snakefile")]
     command += ["--cores", arguments.cores, *arguments.others, "--configfile", str(path)]
-    return subprocess.run(command + ["--dry-run"] * arguments.dry_run, env=_environment(), check=False).returncode
+    if arguments.dry_run:
+        # The plan in four lines, without a line for each job.
+        command += ["--dry-run", "--quiet", "rules", "progress", "host", "reason"]
+    return subprocess.run(command, env=_environment(), check=False).returncode
 
 
 def _environment() -> dict[str, str]:
