@@ -19,13 +19,10 @@ The first tier that fails decides.
 """
 
 import argparse
-import io
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,16 +37,14 @@ BASELINES = ROOT / "results" / "baselines"
 NOTHING = 5
 #: Repeated runs that the spread of timings is taken from.
 NUM_REPEATS = 10
-#: Runs of base and head, in turns.
-NUM_TURNS = 2
 
 
 class NothingMeasured(Exception):
     """Why there is nothing to judge."""
 
 
-def in_fresh_process(tier: str, root: Path = ROOT) -> Rows:
-    """A tier's rows from the code in ``root``: compiled afresh, with the settings of a process of its own."""
+def in_fresh_process(tier: str) -> Rows:
+    """A tier's rows: compiled afresh, with the settings of a process of its own."""
     environment = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "PYTHONPATH")}
     environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     # Repeated runs compile once.
@@ -61,33 +56,11 @@ def in_fresh_process(tier: str, root: Path = ROOT) -> Rows:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.json")
         command = [sys.executable, "-m", "benchmarks.regress", "--tiers", tier, "--write", str(path)]
-        ended = subprocess.run(command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True)
+        ended = subprocess.run(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
         if ended.returncode:
             raise NothingMeasured(ended.stderr.strip() or f"the measurement ended with {ended.returncode}")
         rows: Rows = json.loads(path.read_text(encoding="utf-8"))
     return rows
-
-
-def timed_at(commit: str) -> tuple[Rows, Rows]:
-    """Timing rows of a base commit and of the working tree, measured in turns with the working tree's benchmarks."""
-    with tempfile.TemporaryDirectory() as folder:
-        base = Path(folder)
-        archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True)
-        if archive.returncode:
-            raise NothingMeasured(f"--base {commit}: {archive.stderr.decode().strip()}")
-        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-            files.extractall(base, filter="data")
-        shutil.copytree(ROOT / "benchmarks", base / "benchmarks", dirs_exist_ok=True)
-        before, after = [], []
-        for _ in range(NUM_TURNS):
-            # The working tree first, so that benchmarks which run nowhere are not put down to the base's age.
-            after.append(in_fresh_process("timing"))
-            try:
-                before.append(in_fresh_process("timing", base))
-            except NothingMeasured as error:
-                reason = str(error).splitlines()[-1]
-                raise NothingMeasured(f"--base {commit}: older than the benchmarks can measure: {reason}") from None
-    return together(before), together(after)
 
 
 def read_baseline(tier: str) -> Rows:
@@ -124,10 +97,8 @@ def _for_this_processor(machines: Sequence[dict[str, Any]]) -> Rows:
         if other := [f"{key} {there.get(key)}, here {here[key]}" for key in here if there.get(key) != here[key]]:
             differences["; ".join([*other, f"measured at commit {str(chosen['git_commit'])[:12]}"])] = None
     for difference in differences:
-        print(
-            f"timing: a baseline is of {difference}. Where that matters, --base COMMIT compares on this machine",
-            file=sys.stderr,
-        )
+        message = f"a baseline is of {difference}. Where that matters, --refresh it here from the code as it was"
+        print(f"timing: {message}", file=sys.stderr)
     return rows
 
 
@@ -176,33 +147,28 @@ def origin() -> dict[str, Any]:
     return {"versions": versions(), **git_state(), **machine()}
 
 
-def check(tier: str, base: str | None) -> tuple[int, list[str]]:
+def check(tier: str) -> tuple[int, list[str]]:
     """Measure and judge one tier: how many rows, and what is wrong with them."""
-    kept = read_baseline(tier)
+    baseline, judge = read_baseline(tier), TIERS[tier].judge
 
-    def judged() -> tuple[int, list[str]]:
-        baseline = kept
-        if tier == "timing" and base:
-            before, rows = timed_at(base)
-            # The spread of unchanged code is the baseline's, the ratios are the base commit's. Means of two turns
-            # differ by no more than one run from the mean of many, so the bound holds for them.
-            baseline = {name: before[name] | {"ratios": kept[name]["ratios"]} for name in before.keys() & kept.keys()}
-        else:
-            rows = in_fresh_process(tier)
+    def measured() -> Rows:
+        rows = in_fresh_process(tier)
         if not rows or rows.keys() != baseline.keys():
             odd = ", ".join(sorted(rows.keys() ^ baseline.keys()))
             raise NothingMeasured(
                 f"measured {len(rows)} rows, the baseline has {len(baseline)}; not in both: {odd}. Rows that are meant "
                 "to come or go need --refresh"
             )
-        return len(rows), TIERS[tier].judge(rows, baseline)
+        return rows
 
-    count, complaints = judged()
+    rows = measured()
+    complaints = judge(rows, baseline)
     if tier == "timing" and complaints:
         # Another program can spoil one run; a slower sampler is slower in the next as well.
-        slow = {complaint.split(":")[0] for complaint in judged()[1]}
-        complaints = [complaint for complaint in complaints if complaint.split(":")[0] in slow]
-    return count, complaints
+        again = measured()
+        slow = {name: row for name, row in rows.items() if judge({name: again[name]}, baseline)}
+        complaints = judge(slow, baseline)
+    return len(rows), complaints
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -210,9 +176,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         "python -m benchmarks.regress", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--tiers", nargs="+", choices=list(TIERS), default=list(TIERS), help="default: all three")
-    parser.add_argument(
-        "--base", metavar="COMMIT", help="time that commit and the working tree in turns, and compare them"
-    )
     parser.add_argument(
         "--refresh", action="store_true", help="renew the baselines; docs/performance.md says when one may"
     )
@@ -222,8 +185,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         # argparse would leave with 2, which means something else here.
         return NOTHING if end.code else 0
-    if (arguments.refresh and arguments.base) or (arguments.write and len(arguments.tiers) > 1):
-        print("--refresh takes no --base, and --write takes one tier", file=sys.stderr)
+    if arguments.write and len(arguments.tiers) > 1:
+        print("--write takes one tier", file=sys.stderr)
         return NOTHING
     if arguments.write:
         arguments.write.write_text(json.dumps(TIERS[arguments.tiers[0]].measure()), encoding="utf-8")
@@ -236,7 +199,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if arguments.refresh:
                 complaints = refresh(tier, source)
             else:
-                count, complaints = check(tier, arguments.base)
+                count, complaints = check(tier)
                 print(f"{tier}: {count} rows, {len(complaints)} of their values off")
         except NothingMeasured as error:
             print(f"{tier}: nothing measured: {error}", file=sys.stderr)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.stopwatch import Work, sized
-from implementations.backends import BACKENDS, build_sampler, use_one_thread
+from implementations.backends import BACKENDS, build_sampler, rows_of, use_large_pages, use_one_thread
 from implementations.kernels.contract import Data
 from implementations.kernels.metropolis import Metropolis
 from implementations.methods import METHODS
@@ -262,9 +262,6 @@ def draw_rows(problem: Problem, count: int, num_anchored: int = 0) -> Work:
 
     Control variates keep ``num_anchored`` more numbers of every point.
     """
-    # Here, because the gate runs the rest of this module on commits that do not have it.
-    from implementations.backends import rows_of, use_large_pages
-
     num_points = problem.num_points
     at_anchor = np.zeros((num_points, num_anchored), np.float32) if num_anchored else None
     table = rows_of(problem.features, problem.targets, "float32", at_anchor)

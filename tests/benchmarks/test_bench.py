@@ -21,7 +21,16 @@ STEP_SIZE = 1e-10
 @pytest.mark.slow
 def test_every_benchmark_runs(tmp_path):
     out = tmp_path / "benchmarks.json"
-    options = ["-o", "python_functions=bench_*", "-p", "no:xdist", "-W", "default", f"--benchmark-json={out}", "--quick"]
+    options = [
+        "-o",
+        "python_functions=bench_*",
+        "-p",
+        "no:xdist",
+        "-W",
+        "default",
+        f"--benchmark-json={out}",
+        "--quick",
+    ]
     command = [sys.executable, "-m", "pytest", "benchmarks/bench.py", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,7 +1,6 @@
 """The gate lets the code as it is through, and stops a wrong or slow one; a gate that measures nothing is no gate."""
 
 import json
-import shutil
 
 import jax
 import numpy as np
@@ -239,7 +238,7 @@ def test_unchanged_statistics_are_stopped_at_the_stated_rate(monkeypatch):
 def test_every_tier_has_its_exit_code_and_the_first_that_fails_decides(monkeypatch, capsys):
     verdicts = {"exact": [], "statistical": ["pbnn: variance"], "timing": None}
 
-    def check(tier, base):
+    def check(tier):
         if verdicts[tier] is None:
             raise NothingMeasured("no baseline")
         return 3, verdicts[tier]
@@ -252,7 +251,7 @@ def test_every_tier_has_its_exit_code_and_the_first_that_fails_decides(monkeypat
     verdicts["timing"] = ["pbnn: ratio"]
     assert main(["--tiers", "timing"]) == 4
     assert main([]) == 3
-    for words in ("--tiers speed", "--refresh --base HEAD", "--tiers exact timing --write rows.json"):
+    for words in ("--tiers speed", "--tiers exact timing --write rows.json"):
         assert main(words.split()) == NOTHING
 
 
@@ -277,7 +276,7 @@ def machine(monkeypatch, tmp_path):
 
     machine = Machine()
     monkeypatch.setattr(regress, "BASELINES", tmp_path)
-    monkeypatch.setattr(regress, "in_fresh_process", lambda tier, root=None: machine.rows)
+    monkeypatch.setattr(regress, "in_fresh_process", lambda tier: machine.rows)
     return machine
 
 
@@ -326,7 +325,7 @@ def test_what_was_slow_once_is_measured_again(monkeypatch):
     monkeypatch.setattr(regress, "read_baseline", lambda tier: {"a": timed([2.0] * 10), "b": timed([2.0] * 10)})
     runs = [{"a": {"ratio": 9.0}, "b": {"ratio": 9.0}}, {"a": {"ratio": 2.0}, "b": {"ratio": 8.0}}]
     monkeypatch.setattr(regress, "in_fresh_process", lambda tier: runs.pop(0))
-    count, (complaint,) = regress.check("timing", None)
+    count, (complaint,) = regress.check("timing")
     assert count == 2
     assert complaint.startswith("b: ratio 9")
 
@@ -343,21 +342,3 @@ def test_a_refresh_that_would_not_pass_its_own_gate_writes_nothing(machine, tmp_
     machine.rows = {}
     assert main(["--refresh", "--tiers", "statistical"]) == NOTHING
     assert (tmp_path / "statistical.json").read_text() == written
-
-
-def test_a_base_that_cannot_be_measured_is_named_in_one_line(monkeypatch, capsys):
-    measure = regress.in_fresh_process
-
-    def in_fresh_process(tier, root=regress.ROOT):
-        if root == regress.ROOT:
-            return {"a": {"ratio": 2.0}}
-        shutil.rmtree(root / "implementations" / "backends")
-        return measure(tier, root)
-
-    monkeypatch.setattr(regress, "read_baseline", lambda tier: {"a": timed([2.0] * 10)})
-    monkeypatch.setattr(regress, "in_fresh_process", in_fresh_process)
-    for commit, reason in (("no-such-commit", "no-such-commit"), ("HEAD", "older than the benchmarks can measure")):
-        assert main(["--tiers", "timing", "--base", commit]) == NOTHING
-        (line,) = capsys.readouterr().err.splitlines()
-        assert reason in line
-    assert "No module named 'implementations.backends'" in line
