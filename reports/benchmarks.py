@@ -14,7 +14,7 @@ KEPT = ROOT / "results" / "baselines" / "benchmarks.json"
 #: The heading in the report that they stand under.
 SECTION = "How fast the samplers are"
 #: How to get them.
-WAY_OUT = "make bench, then make bench ARGS=--keep, measures and keeps them"
+WAY_OUT = "make bench, then python -m benchmarks.bench --keep, measures and keeps them"
 
 #: Of one benchmark: what was timed against what, both by turns. A row has these, and what its kind asks for.
 Row = dict[str, Any]

@@ -199,7 +199,7 @@ def test_targets_start_what_they_are_for_and_run_nothing_that_the_folder_is_call
             ],
         ),
         ("ui", {}, ["pbnn_bench: -m pbnn_bench ui -n"]),
-        ("bench", {}, ["benchmarks.bench: -m benchmarks.bench -n"]),
+        ("bench", {}, ["benchmarks.bench: -m benchmarks.bench"]),
     ):
         checkout.make(target, "ARGS=-n", **variables)
         assert checkout.lines[-len(expected) :] == expected
