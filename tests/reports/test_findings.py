@@ -1,5 +1,6 @@
 """Findings: every sentence is supported by the numbers of the published studies, and hidden where they change."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +34,8 @@ def test_the_published_numbers_support_every_finding(published, name):
     found = list(checked_findings(published[name]))
     assert found
     assert {one.finding.headline: one.problems for one in found if one.problems} == {}
+    shown = json.loads((PUBLISHED / name / "claims.json").read_text(encoding="utf-8"))["findings"]
+    assert shown == [one.finding._asdict() for one in found], "run `python -m reports.rerender`"
 
 
 @pytest.mark.parametrize("file", sorted(findings.FOLDER.glob("*.md")), ids=lambda file: file.stem)
