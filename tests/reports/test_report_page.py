@@ -138,6 +138,7 @@ def test_a_filter_leaves_the_rows_that_have_all_its_words(browser, page):
     """
     browser.driver.execute_script(script)
     browser.click("//*[@id='claim-1']//details[@class='runs']//a[.='2']")
+    browser.wait_for_text(f"{MALA} · seed 2")
     assert f"{MALA} · seed 2" in column(browser, "runs", 0)
 
 
