@@ -1,6 +1,6 @@
 """The leaderboard of a target: every method of the suite, with its bias, its cost and its rank, or why it has none.
 
-Targets are those of a study: a task, and the weight w. A method stands once on each, by its best setting there.
+Targets are those of a study: a task, and the weight w. A method has one row on each, that of its best setting there.
 """
 
 import math

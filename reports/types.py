@@ -31,12 +31,12 @@ class FigureSpec(Generic[Source]):
     #: Its file's name, without a suffix.
     name: str
     title: str
-    #: The heading it stands under; figures of one section follow each other.
+    #: Figures of one section follow each other.
     section: str
     draw: Callable[[Source], Drawing]
     #: What the paper reports in this place, in our words; None where the paper has no such figure.
     paper: str | None = None
-    #: Ids of the claims that it stands beside.
+    #: Ids of the claims that it is about.
     claims: tuple[int, ...] = ()
 
 
