@@ -149,7 +149,7 @@ def measured(study: StudyResults, claim: Claim, ask: Mapping[str, Any]) -> list[
 
 
 def _taken(case: Case, take: str, column: str, over: str) -> Iterator[tuple[Case, str, Estimate]]:
-    """The numbers of a case: of which settings, of which kind, and the estimate."""
+    """The numbers of a case (of a sweep one for each step): of which settings, of which kind, and the estimate."""
     first, last = case[0], case[-1]
     if take in ("value", "first"):
         yield (first,), "value", first.estimate(column)
@@ -163,13 +163,11 @@ def _taken(case: Case, take: str, column: str, over: str) -> Iterator[tuple[Case
         yield (last, first), "difference", last.difference(first, column)
     elif take == "last / first":
         yield (last, first), "ratio", last.ratio(first, column)
-    elif take == "each step":
-        for smaller, larger in pairwise(case):
-            yield (larger, smaller), "difference", larger.difference(smaller, column)
     elif take == "exponent":
         yield case, "exponent", exponent(case, column, over)
     else:
-        raise ValueError(f"claims.yaml: unknown take {take!r}")
+        for smaller, larger in pairwise(case):
+            yield (larger, smaller), "difference", larger.difference(smaller, column)
 
 
 def judged_parts(study: StudyResults, claim: Claim) -> Judged:

@@ -27,6 +27,10 @@ WORDS = ("studies", "short", "statement", "place", "seeds", "looks", "rule", "ma
 RUNS = ("runs", "without", "gate", "has", "pick", "versus", "over", "same", "factor", "alone")
 SIDES = ("above", "below", "within", "outside")
 NUMBERS = ("column", "what", "take", *SIDES, "around")
+TAKES = (
+    *("value", "first", "last", "difference", "first - last", "last - first", "last / first"),
+    *("each step", "exponent", "measured"),
+)
 PARTS = ("parts", "name", "each", "holds_if", "optional", "ask", "premise", "also_show", "special")
 KEYS = (*RUNS, *NUMBERS, *PARTS)
 
@@ -139,6 +143,7 @@ def _check_names(where: str, entry: Mapping[str, Any], margins: Mapping[str, flo
         ("key", list(entry), KEYS),
         ("column", [*columns, entry.get("column", "run")], [*COLUMNS, *DERIVED]),
         ("margin", bounds, margins),
+        ("take", [entry.get("take", "value")], TAKES),
     ):
         if wrong := [name for name in names if name not in valid]:
             raise SettingError(f"claims.yaml, {where}: {unknown(kind, wrong[0], valid)}")

@@ -161,7 +161,8 @@ def tempering_differs(study: StudyResults, claim: Claim) -> Judged:
 
     Averaged over the mini-batches of a data set, the loss at w = n is the tempered loss: PBNN on a data set has the
     tempered posterior for its target. Averaged over mini-batches of fresh points it is the expected loss of the
-    population, whose posterior lies elsewhere, the farther the larger n is. That PBNN samples it there is a part too.
+    population, whose posterior is another one, and farther away for a larger n. The second part also asks whether PBNN
+    samples that one.
     """
     wanted: dict[str, Any] = {"method": "pbnn", "batch_size": list(COMPARED), "weight": "batch"}
     within = _least_noisy(settings(study, variant="regression", **wanted))

@@ -94,6 +94,7 @@ def test_an_entry_is_all_that_a_claim_takes():
         ("column: sd_ratio", "colum: sd_ratio", "no key 'colum'; did you mean 'column'?"),
         ("column: sd_ratio", "column: sd_ration", "no column 'sd_ration'; did you mean 'sd_ratio'?"),
         ("within: width", "within: widht", "no margin 'widht'; did you mean 'width'?"),
+        ("column: sd_ratio", "column: sd_ratio, take: firts", "no take 'firts'; did you mean 'first'?"),
         ("{method: pbnn}", "{methd: pbnn}", "no column 'methd'; did you mean 'method'?"),
     ],
 )
