@@ -6,9 +6,6 @@ from typing import Any
 
 from implementations.infrastructure.files import Damaged
 
-#: Files that every report has, beside its pictures and tables.
-REPORT = ("report.html", "claims.json", "figures.json")
-
 
 def plain(value: object) -> str:
     """A setting's value as it stands in a path: ``0.001``, ``1e-05``, ``1e20``, ``10``, ``data``."""

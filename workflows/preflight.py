@@ -67,26 +67,22 @@ class Inspection:
     def run(self, run: Run) -> Record | None:
         """Its record, where its draws are whole too."""
         folder = run.folder(self.results)
-
-        def reader() -> Record | None:
-            record = read_run(folder, {"run": run.path})
-            if record is not None:
-                read_draws(folder, record)
-            return record
-
-        return self.read(folder / "run.json", reader)
+        record = self.read(folder / "run.json", partial(read_run, folder, {"run": run.path}))
+        return record and self.read(folder / "run.json", partial(_with_arrays, record, partial(read_draws, folder)))
 
     def metrics(self, run: Run) -> Record | None:
         """Its metrics, where its curves are whole too."""
         folder = run.folder(self.results)
+        metrics = self.read(folder / "metrics.json", partial(read_metrics, folder, run.path))
+        return metrics and self.read(
+            folder / "metrics.json", partial(_with_arrays, metrics, partial(read_curves, folder))
+        )
 
-        def reader() -> Record | None:
-            metrics = read_metrics(folder, run.path)
-            if metrics is not None:
-                read_curves(folder, metrics)
-            return metrics
 
-        return self.read(folder / "metrics.json", reader)
+def _with_arrays(record: Record, read: Callable[[Record], object]) -> Record:
+    """A record, once its arrays have been read."""
+    read(record)
+    return record
 
 
 def inspect(results: Path, study: Study) -> list[str]:
