@@ -33,7 +33,7 @@ from tests.workflows.snakemake import ROOT, Workdir
 from tests.workflows.test_damage import WHOLE
 from workflows.steps import report
 from workflows.steps.track import main
-from workflows.tracking.client import Hiding, hide, without_secrets
+from workflows.tracking.client import Hiding, check_place, hide, without_secrets
 from workflows.tracking.entries import METRICS, PARAMETERS, entries_of
 from workflows.tracking.write import MAX_POINTS, traces, track
 
@@ -525,3 +525,17 @@ def test_no_file_of_a_study_and_no_line_on_the_terminal_has_a_secret(tmp_path, m
     files = [path for path in work.folder.rglob("*") if path.is_file()]
     assert any(".snakemake/metadata" in str(path) for path in files)
     assert [path for path in files if b"s3c" in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize(
+    "place", ["file:///etc", "/etc", "FILE:///etc", "ftp://host/x", "sftp://host/x", "", "dbfs:/x"]
+)
+def test_a_server_does_not_choose_a_folder_of_this_machine(place, tmp_path):
+    with pytest.raises(ValueError, match="a server may not choose a folder here; start it with --serve-artifacts"):
+        check_place(place, "http://127.0.0.1:5000")
+    check_place(place, f"sqlite:///{tmp_path}/mlflow.db")
+
+
+@pytest.mark.parametrize("place", ["mlflow-artifacts:/1/a/artifacts", "s3://bucket/runs", "https://host/runs"])
+def test_a_server_keeps_files_itself_or_in_an_object_store(place):
+    check_place(place, "https://tracking.example")

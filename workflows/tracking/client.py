@@ -26,6 +26,9 @@ LIMITS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 
+#: Where a server may keep the files of runs: with itself, or in an object store.
+REMOTE_PLACES = ("mlflow-artifacts", "http", "https", "s3", "gs", "wasbs", "abfss")
+
 
 def chosen_store(results: Path) -> str:
     """The address of the tracking store: MLFLOW_TRACKING_URI, or a database in the folder of all results."""
@@ -171,6 +174,16 @@ def flushed_once(uri: str) -> Iterator[None]:
 def _leave_to_the_system(connection: Any, _: Any) -> None:
     if isinstance(connection, sqlite3.Connection):
         connection.execute("PRAGMA synchronous = OFF")
+
+
+def check_place(place: str, uri: str) -> None:
+    """Refuse a place for files that a server on the network may not choose: a folder of this machine."""
+    if is_database(uri) or place.partition(":")[0].lower() in REMOTE_PLACES:
+        return
+    raise ValueError(
+        f"the server keeps the files of runs in {place[:100]!r}, on this machine, and a server may not choose a folder here; "
+        "start it with --serve-artifacts"
+    )
 
 
 # The experiment

@@ -18,7 +18,7 @@ from records.methods import facts_of
 from records.setting_runs import Row
 from reports.reliability import diagram
 from workflows.locks import hold
-from workflows.tracking.client import connect, experiment_of, flushed_once
+from workflows.tracking.client import check_place, connect, experiment_of, flushed_once
 from workflows.tracking.entries import Entry, entries_of
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ class _Writer:
         from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
         if any(folder.iterdir()):
+            check_place(place, self.client.tracking_uri)
             get_artifact_repository(place, tracking_uri=self.client.tracking_uri).log_artifacts(str(folder))
 
 
