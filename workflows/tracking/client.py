@@ -181,8 +181,8 @@ def check_place(place: str, uri: str) -> None:
     if is_database(uri) or place.partition(":")[0].lower() in REMOTE_PLACES:
         return
     raise ValueError(
-        f"the server keeps the files of runs in {place[:100]!r}, on this machine, and a server may not choose a folder here; "
-        "start it with --serve-artifacts"
+        f"the server keeps the files of runs in {place[:100]!r}, on this machine, and a server may not choose a folder "
+        "here; start it with --serve-artifacts"
     )
 
 
