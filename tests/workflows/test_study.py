@@ -277,3 +277,14 @@ def test_a_bad_study_stops_before_anything_runs_and_says_why(tmp_path):
     assert "tasks[0].methods.pbnn.batchsize: no setting 'batchsize'; did you mean 'batch_size'?" in output
     assert "Traceback" not in output
     assert not (work.folder / "results").exists()
+
+
+@pytest.mark.parametrize("change", ["seeds=3", "another=1"])
+def test_a_change_that_would_be_ignored_is_refused(change, tmp_path):
+    work = Workdir(tmp_path / "work", TINY, shares_compiled=False)
+    code, output = work.run("--dry-run", "--config", change)
+    assert (code, output.splitlines()[-1]) == (
+        1,
+        "--config changes nothing here; edit the study's file, or a copy of it",
+    )
+    assert not (work.folder / "results").exists()

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from snakemake.common.configfile import load_configfile
+
 from implementations.backends import BACKENDS
 from implementations.infrastructure.artefact import VERSIONS
 from implementations.infrastructure.errors import SettingError
@@ -26,6 +28,8 @@ try:
     STUDY = load_study(Path(STUDY_FILES[0]))
 except SettingError as mistakes:
     sys.exit(str(mistakes))
+if config != (load_configfile(STUDY_FILES[0]) if workflow.configfiles else {}):
+    sys.exit("--config changes nothing here; edit the study's file, or a copy of it")
 
 RESULTS = Path("results", STUDY.name)
 # Folders, each with its log.txt.
