@@ -10,7 +10,7 @@ from typing import Any
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
-from docs._build import published, reference
+from docs._build import networks, published, reference
 from docs._build.markdown import fenced
 from implementations.infrastructure.errors import unknown
 from reports.benchmarks import KEPT, load
@@ -48,16 +48,20 @@ PARTS = {
     "studies": lambda: published.studies_table(published.published_studies(), "published"),
     "all_studies": published.durations_table,
     "budgets": published.budgets_table,
+    "network_references": networks.references_table,
+    "network_baselines": networks.baselines_table,
+    "network_scope": networks.baselines_scope,
 }
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the generated pages, the published reports and the picture of the benchmarks."""
+    """Add the generated pages, the published reports, and pictures of the benchmarks and of whole networks."""
     for path, page in PAGES.items():
         files.append(File.generated(config, path, content=page()))
     reports = {f"published/{path.relative_to(PUBLISHED).as_posix()}": path for path in sorted(PUBLISHED.rglob("*.*"))}
     for address, file in {**reports, "published/performance.svg": KEPT.parent / "performance.svg"}.items():
         files.append(File.generated(config, address, abs_src_path=str(file.resolve())))
+    files.append(File.generated(config, "published/networks.svg", content=networks.baselines_picture()))
     return files
 
 
