@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from implementations.infrastructure.artefact import parsing, reading
 from implementations.infrastructure.files import Damaged
 
 
@@ -47,11 +48,10 @@ def tuning_path(results: Path, variant: str, label: str, backend: str) -> Path:
 def read_json(path: Path) -> dict[str, Any] | None:
     """The content of a JSON file, None where there is no file; Damaged where it is not that of an object."""
     try:
-        content = json.loads(path.read_bytes())
+        with reading(path, moves=False) as file, parsing():
+            content = json.load(file)
+            if not isinstance(content, dict):
+                raise Damaged(f"not an object but {type(content).__name__}")
+            return content
     except FileNotFoundError:
         return None
-    except (ValueError, RecursionError) as error:
-        raise Damaged(f"{path} is damaged: {error}") from None
-    if not isinstance(content, dict):
-        raise Damaged(f"{path} is damaged: not an object but {type(content).__name__}")
-    return content

@@ -14,8 +14,8 @@ from itertools import product
 from pathlib import Path
 from sqlite3 import DatabaseError, connect
 
-from implementations.infrastructure.artefact import Record, move_aside, read_arrays, read_record
-from implementations.infrastructure.files import Damaged
+from implementations.infrastructure.artefact import Record, read_arrays, read_record
+from implementations.infrastructure.files import Damaged, move_aside
 from implementations.run_files import read_draws, read_run
 from records.artefacts import read_curves, read_metrics
 from records.layout import mark_path
@@ -39,14 +39,22 @@ class Inspection:
             record = reader()
         except FileNotFoundError:
             return None
-        except Damaged as error:
+        except (Damaged, NotADirectoryError) as error:
             self.lines.append(f"{error}; it is made again")
+            self._clear_way(path)
         else:
             if record is None or (record["failure"] is None and record.get("status") != "failed"):
                 return record
         _remove(path)
         self.has_lost = True
         return None
+
+    def _clear_way(self, path: Path) -> None:
+        """Move aside a file or a link loop that took the place of a folder of the study on the way to ``path``."""
+        for folder in reversed(path.parents):
+            if folder.is_relative_to(self.results) and os.path.lexists(folder) and not folder.is_dir():
+                self.lines.append(f"{folder} is no folder; moved to {move_aside(folder).name}")
+                return
 
     def problem(self, run: Run) -> None:
         path, identity = run.problem_path(self.results), {"variant": run.variant.label, "seed": run.seed}
@@ -88,9 +96,10 @@ def _with_arrays(record: Record, read: Callable[[Record], object]) -> Record:
 def inspect(results: Path, study: Study) -> list[str]:
     """Read all there is in ``results``, the folder of the study; a line for each file that is damaged."""
     inspection = Inspection(results)
-    for kind, pattern in (("fetched", "data/*/fetched.json"), ("timing", "timings/*.json")):
-        for path in results.glob(pattern):
-            inspection.read(path, partial(read_record, path, kind))
+    for path in results.glob("data/*/fetched.json"):
+        inspection.read(path, partial(read_record, path, "fetched", {"task": path.parent.name}))
+    for path in results.glob("timings/*.json"):
+        inspection.read(path, partial(read_record, path, "timing", {"backend": path.stem}))
     pilots = {run.tuning_path(results): replace(run, seed=study.pilot_seed) for run in study.runs if run.is_tuned_apart}
     for run in {run.problem_path(results): run for run in (*study.runs, *pilots.values())}.values():
         inspection.problem(run)
@@ -152,8 +161,10 @@ def _conclusions(results: Path, has_lost: bool) -> list[str]:
     try:
         has_failures = bool(report_failures(results))
     except (Damaged, OSError, LookupError, TypeError) as error:
-        lines.append(f"the report is damaged: {error}; it is made again")
+        lines.append(f"the report cannot be read: {error}; it is made again")
         has_failures = True
+        for name in ("figures.json", "claims.json"):
+            _remove(results / name)
     if has_failures:
         _remove(results / "report.html")
     return lines

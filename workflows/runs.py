@@ -6,6 +6,7 @@ typed column per setting; the study's name and description are in the schema's m
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -15,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from implementations.card import Card
-from implementations.infrastructure.artefact import write_record
-from implementations.infrastructure.files import atomic_path
+from implementations.infrastructure.artefact import parsing, reading, write_record
+from implementations.infrastructure.files import Damaged, atomic_path
 from implementations.methods import find_method
 from implementations.settings import LADDER, SETTINGS, Settings, Size
 from implementations.tasks import find_task
@@ -180,8 +181,9 @@ def write_runs(results: Path, runs: Iterable[tuple[Run, str]], description: str)
     pq.write_table(table, buffer)
     content = buffer.getvalue().to_pybytes()
     path = runs_path(results)
-    if path.exists() and path.read_bytes() == content:
-        return
+    with suppress(FileNotFoundError, Damaged), reading(path) as file:
+        if file.read() == content:
+            return
     with atomic_path(path) as partial:
         partial.write_bytes(content)
 
@@ -189,7 +191,8 @@ def write_runs(results: Path, runs: Iterable[tuple[Run, str]], description: str)
 def read_runs(results: Path, **wanted: str) -> list[Run]:
     """The runs of a study in its order; with ``wanted``, the runs whose columns have these values."""
     filters = [(column, "==", value) for column, value in wanted.items()]
-    return [_run(row) for row in pq.read_table(runs_path(results), filters=filters or None).to_pylist()]
+    with reading(runs_path(results)) as file, parsing():
+        return [_run(row) for row in pq.read_table(file, filters=filters or None).to_pylist()]
 
 
 def write_mark(results: Path, batch: str, name: str, runs: Iterable[Run]) -> None:
@@ -200,8 +203,9 @@ def write_mark(results: Path, batch: str, name: str, runs: Iterable[Run]) -> Non
 
 def read_description(results: Path) -> str:
     """The study's line of description."""
-    metadata: Mapping[bytes, bytes] = pq.read_schema(runs_path(results)).metadata
-    return metadata[b"description"].decode()
+    with reading(runs_path(results)) as file, parsing():
+        metadata: Mapping[bytes, bytes] = pq.read_schema(file).metadata
+        return metadata[b"description"].decode()
 
 
 def _row(run: Run, batch: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from implementations.infrastructure.files import Damaged, atomic_path
+from implementations.infrastructure.files import Damaged, atomic_path, move_aside
 
 
 class Failed(RuntimeError):
@@ -62,7 +62,7 @@ _NO_FILE = {errno.ELOOP, errno.EACCES, errno.ENXIO, errno.ENODEV, errno.EISDIR}
 #: What zipfile, zlib and numpy raise on a damaged archive.
 _BROKEN = (
     *(zipfile.BadZipFile, zlib.error, ValueError, TypeError, AttributeError, LookupError, EOFError),
-    *(RuntimeError, SyntaxError, OverflowError, RecursionError),
+    *(RuntimeError, SyntaxError, OverflowError, RecursionError, SystemError),
 )
 
 
@@ -150,21 +150,6 @@ def read_npz(path: Path) -> Arrays:
     """All arrays of anybody's .npz file, never a pickle. Damaged, and left where it is, if it is none."""
     with reading(path, moves=False) as file, _archive(file) as archive:
         return dict(_unpacked(archive))
-
-
-def move_aside(path: Path) -> Path:
-    """Rename a file, or what stands in its place, to ``<name>.damaged``; its new path."""
-    for number in range(1, 100):
-        aside = path.with_name(f"{path.name}.damaged" + (f"-{number}" if number > 1 else ""))
-        try:
-            path.replace(aside)
-        except OSError as error:
-            # A folder of that name, or a folder to be moved over a file.
-            if error.errno not in (errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        else:
-            return aside
-    raise OSError(errno.EEXIST, "too many damaged files", str(path))
 
 
 @contextmanager
@@ -291,6 +276,11 @@ def _parsed(text: bytes) -> Record:
 def _archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
     with parsing():
         archive = zipfile.ZipFile(file)
+        members = archive.infolist()
+        if any(one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for one in members):
+            raise Damaged("it is packed in a way that numpy does not use")
+        if sum(one.compress_size for one in members) > os.fstat(file.fileno()).st_size:
+            raise Damaged("its directory names more bytes than the file has")
     with archive:
         yield archive
 
@@ -299,7 +289,10 @@ def _packed_record(archive: zipfile.ZipFile) -> Record:
     member = next((one for one in archive.infolist() if one.filename == f"{RECORD}.npy"), None)
     if member is None:
         raise Damaged("it does not say what it is")
-    return _parsed(str(_array(archive, member, MOST_JSON_BYTES)).encode())
+    array = _array(archive, member, MOST_JSON_BYTES)
+    with parsing():
+        text = str(array).encode()
+    return _parsed(text)
 
 
 def _unpacked(archive: zipfile.ZipFile) -> Iterator[tuple[str, np.ndarray]]:

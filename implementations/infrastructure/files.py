@@ -1,5 +1,6 @@
 """Files that are either whole or absent: every result of the suite is written through here."""
 
+import errno
 import glob
 import hashlib
 import json
@@ -38,9 +39,28 @@ def atomic_path(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         # mkstemp makes private files; results are shared like any other file the user writes.
         temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
+        try:
+            temporary.replace(path)
+        except IsADirectoryError:
+            move_aside(path)
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def move_aside(path: Path) -> Path:
+    """Rename a file, or what stands in its place, to ``<name>.damaged``; its new path."""
+    for number in range(1, 100):
+        aside = path.with_name(f"{path.name}.damaged" + (f"-{number}" if number > 1 else ""))
+        try:
+            path.replace(aside)
+        except OSError as error:
+            # A folder of that name, or a folder to be moved over a file.
+            if error.errno not in (errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        else:
+            return aside
+    raise OSError(errno.EEXIST, "too many damaged files", str(path))
 
 
 def clear_abandoned(path: Path) -> None:

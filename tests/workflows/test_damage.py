@@ -8,16 +8,18 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from contextlib import chdir
 from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from implementations.infrastructure.artefact import read_record
+from implementations.infrastructure.artefact import read_record, write_record
 from implementations.infrastructure.files import Damaged
 from pbnn_bench.results import load_run
 from records.artefacts import load_problem, load_reference
+from records.layout import timing_path
 from records.study import StudyResults
 from records.summary import read_rows
 from tests.implementations.infrastructure.test_artefact import IN_ITS_PLACE
@@ -197,6 +199,39 @@ def test_whatever_stands_in_the_place_of_a_file_is_moved_aside(study, what, in_a
         assert aside
         for other in aside:
             shutil.rmtree(other) if other.is_dir() and not other.is_symlink() else other.unlink()
+
+
+@pytest.mark.parametrize("what", ["a FIFO", "a folder with a file", "a link loop"])
+def test_what_stands_in_the_place_of_other_files_and_of_folders_stops_no_call(study, what, in_a_minute, monkeypatch):
+    monkeypatch.chdir(study.results.parent.parent)
+    study.results, numbers = Path("results", study.results.name), study.numbers()
+    folder = study.runs[0].folder(study.results)
+    # Where the record of a run is missing too, nobody has read what stands in the place of its draws.
+    (folder / "run.json").unlink()
+    (folder / "metrics.json").unlink()
+    for name in (folder / "draws.npz", folder / "curves.npz", study.results / "runs.parquet", "figures.json"):
+        path = study.results / name if isinstance(name, str) else name
+        path.unlink(missing_ok=True)
+        with chdir(path.parent):
+            IN_ITS_PLACE[what](Path(path.name))
+    study.study.write(study.results)
+    study.call()
+    assert study.numbers() == numbers
+    if what != "a folder with a file":
+        for name in ("runs", "problems", "references", "batches"):
+            shutil.rmtree(study.results / name)
+            with chdir(study.results):
+                IN_ITS_PLACE[what](Path(name))
+            assert any(f"{study.results / name} is no folder; moved to" in line for line in study.call())
+            assert study.numbers() == numbers
+    assert study.call() == []
+
+
+def test_a_timing_of_another_backend_is_named(study):
+    path = timing_path(study.results, "jax-cpu")
+    write_record(path, "timing", {"backend": "torch-cpu", "runs": {}})
+    (line,) = study.call()
+    assert f"{path} is damaged: it belongs elsewhere: backend is 'torch-cpu', not 'jax-cpu'" in line
 
 
 @pytest.mark.parametrize("name", ["problem", "reference"])

@@ -63,18 +63,22 @@ def begin():
     try:
         if RESULTS.exists():
             hold(RESULTS, is_patient=False)
+        print(*inspect(RESULTS, STUDY), *plan_lines(STUDY, RESULTS), sep="\n", file=sys.stderr)
     except Held:
         return
-    print(*inspect(RESULTS, STUDY), *plan_lines(STUDY, RESULTS), sep="\n", file=sys.stderr)
+    except OSError as error:
+        sys.exit(f"{RESULTS} cannot be put in order: {error}")
 
 
 def start():
     """Keep others out, by a lock that ends with this process; Snakemake's own outlives a kill -9."""
     try:
         hold(RESULTS, is_patient=False)
+        STUDY.write(RESULTS)
     except Held:
         sys.exit(f"another Snakemake is running the study {STUDY.name}; wait for it, or stop it")
-    STUDY.write(RESULTS)
+    except OSError as error:
+        sys.exit(f"{RESULTS} cannot be written: {error}")
     PROGRESS.start()
 
 

@@ -170,6 +170,15 @@ def test_what_is_no_file_is_moved_aside_at_once(path, what, in_a_moment, monkeyp
         assert not os.path.lexists(path)
 
 
+def test_a_file_takes_the_place_of_a_folder_that_is_moved_aside(path):
+    for _ in range(2):
+        path.unlink()
+        path.mkdir()
+        write(path)
+        read(path)
+    assert path.with_name(f"{path.name}.damaged").is_dir()
+
+
 def test_a_link_to_a_whole_file_is_read(path):
     path.rename(path.with_name("elsewhere"))
     path.symlink_to("elsewhere")
@@ -191,8 +200,8 @@ def header(shape: tuple[int, ...], dtype: str = "<f8") -> bytes:
     return file.getvalue()
 
 
-def archive(path: Path, **members: bytes) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+def archive(path: Path, packing: int = zipfile.ZIP_DEFLATED, **members: bytes) -> None:
+    with zipfile.ZipFile(path, "w", packing) as file:
         for name, content in members.items():
             file.writestr(name.replace("_npy", ".npy"), content)
 
@@ -207,8 +216,19 @@ HOSTILE = {
         np.save(path.with_suffix(".npy"), np.zeros(3)),
         path.with_suffix(".npy").rename(path),
     ),
+    "text that is no text": lambda path: archive(path, artefact_npy=header((), "<U1") + b"\xff\xff\xff\x7f"),
+    "half a character": lambda path: archive(path, artefact_npy=header((), "<U1") + b"\x00\xd8\x00\x00"),
+    "another compression": lambda path: archive(path, zipfile.ZIP_LZMA, a_npy=header((1,)) + bytes(8)),
+    "a directory that lies": lambda path: (archive(path, a_npy=header((2**29,))), claim(path, 2**31, 2**32 - 1)),
     "an encrypted member": lambda path: (np.savez(path, a=np.zeros(3)), flip_flag(path)),
 }
+
+
+def claim(path: Path, *sizes: int) -> None:
+    """Write other sizes, packed and unpacked, into the directory at the end of an archive."""
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<II", content, content.index(b"PK\x01\x02") + 20, *sizes)
+    path.write_bytes(content)
 
 
 def flip_flag(path: Path) -> None:
@@ -223,16 +243,14 @@ def test_hostile_archives_are_refused_at_once(tmp_path, what, in_a_moment):
     HOSTILE[what](tmp_path / "a.npz")
     with pytest.raises(Damaged, match=r"a\.npz is damaged: "):
         read_npz(tmp_path / "a.npz")
+        read_arrays(tmp_path / "a.npz", "draws")
 
 
 def test_a_small_file_of_gigabytes_is_refused_before_it_is_unpacked(tmp_path, in_a_moment):
     path = tmp_path / "bomb.npz"
     archive(path, a_npy=header((2**28,)) + bytes(1000))
-    content = bytearray(path.read_bytes())
     # The directory at the end says that there are two gigabytes in it.
-    position = content.index(b"PK\x01\x02") + 24
-    content[position : position + 4] = struct.pack("<I", 2**31)
-    path.write_bytes(content)
+    claim(path, 100, 2**31)
     started = time.monotonic()
     with pytest.raises(Damaged, match="2,147,483,648 bytes of arrays are packed into"):
         read_npz(path)
