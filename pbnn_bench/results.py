@@ -143,17 +143,26 @@ def load_run(folder: Path) -> FinishedRun:
     from records.artefacts import read_curves, read_metrics
     from records.evaluation import evaluate
 
-    record = read_run(folder)
+    place = _place_of(folder)
+    record = read_run(folder, {"run": place} if place else None)
     if record is None:
         raise SettingError(f"{folder} has no run.json: no finished run is there")
     if record["status"] != "ok":
         raise SettingError(f"the run in {folder} {record['status']}: {record.get('reason')}")
     problem = Problem.load(_problem_of(folder, record), {"seed": record["seed"]})
-    metrics = read_metrics(folder)
-    if metrics is not None and metrics["failure"] is None:
+    metrics = read_metrics(folder, place)
+    if metrics is not None and metrics["failure"] is None and metrics["made_from"]["run"] == record["sha256"]:
         return FinishedRun(record, metrics, read_curves(folder, metrics), problem)
     made = evaluate(problem, record, read_draws(folder, record), "a single run has no reference")
     return FinishedRun(record, *made, problem)
+
+
+def _place_of(folder: Path) -> str | None:
+    """The path of a run in its study, which its files have to name; None for a run that is in no study."""
+    # results/<study>/runs/<variant>/<label>/<backend>/seed<k>
+    place, parents = folder.resolve(), folder.resolve().parents
+    is_in_study = len(parents) > 4 and parents[3].name == "runs" and (parents[4] / "runs.parquet").exists()
+    return place.relative_to(parents[3]).as_posix() if is_in_study else None
 
 
 def _problem_of(folder: Path, record: dict[str, Any]) -> Path:

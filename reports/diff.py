@@ -78,7 +78,7 @@ def load(name: str) -> Side:
     path = Path(name)
     folder = path.parent if path.name == "summary.csv" else path
     if path.exists():
-        contents = [file.read_bytes() if file.exists() else None for file in (folder / one for one in FILES)]
+        contents = [file.read_bytes() if file.is_file() else None for file in (folder / one for one in FILES)]
     else:
         commit, colon, inside = name.partition(":")
         if not colon:

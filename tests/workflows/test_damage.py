@@ -281,6 +281,19 @@ def test_readers_of_the_library_and_of_commands_refuse_it_too(study):
         study.call()
 
 
+def test_commands_refuse_a_run_of_another_seed_and_metrics_of_another_run(eight, tmp_path):
+    results = shutil.copytree(eight.results, tmp_path / "eight")
+    one, other = (run.folder(results) for run in RUNS[:2])
+    right = load_run(one).metrics["r_hat"]
+    for name in ("run.json", "metrics.json"):
+        kept = (one / name).read_bytes()
+        shutil.copy(other / name, one / name)
+        with pytest.raises(Damaged, match=f"{name} is damaged: it belongs elsewhere: run is .*seed1"):
+            load_run(one)
+        (one / name).write_bytes(kept)
+    assert load_run(one).metrics["r_hat"] == right
+
+
 # Through Snakemake
 
 WHOLE = {
