@@ -119,7 +119,7 @@ def with_more_points(method: str, num_points: int) -> Benchmark:
     row = {"kind": "points", "what": f"{method}, N = {num_points:,}", "baseline": f"{method}, N = {FEWEST:,}"}
     target = 1.25 if (method, num_points) == ("pbnn", MANY[-1]) else None
     return Benchmark(
-        row | {"method": method, "num_points": num_points, "target": target},
+        row | {"method": method, "num_points": num_points, "baseline_size": FEWEST, "target": target},
         lambda: (mnist_steps(method, num_points), mnist_steps(method)),
         dict if method == "rows" else lambda: megabytes(method, num_points),
         5 if method == "full_mh" else ROUNDS,
@@ -156,7 +156,8 @@ def growth(num_points: int) -> Benchmark:
 
 def of_other_size(kind: str, what: str, baseline: str, size: int) -> Benchmark:
     """A step of pbnn with another number of chains or another ``batch_size``."""
-    row = {"kind": kind, "what": what, "baseline": baseline, "method": "pbnn", kind: size}
+    usual = {"chains": 1, "batch_size": 100}[kind]
+    row = {"kind": kind, "what": what, "baseline": baseline, "method": "pbnn", kind: size, "baseline_size": usual}
     return Benchmark(row, lambda: (mnist_steps("pbnn", **{kind: size}), mnist_steps("pbnn")))
 
 

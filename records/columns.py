@@ -273,6 +273,34 @@ WITHOUT_DRAWS = frozenset(
 )
 
 
+class Metric(NamedTuple):
+    """A number that reports compare settings by, with its heading and the numbers it stands next to."""
+
+    heading: str
+    group: str
+
+
+CONVERGENCE, FIDELITY, QUALITY, COST = "sampler", "fidelity to its own target", "calibration and prediction", "cost"
+#: In reading order: has a chain converged, is it right, is it useful, what does it cost?
+METRICS = {
+    "ess_bulk_min": Metric("ESS", CONVERGENCE),
+    "acceptance_rate": Metric("acceptance", CONVERGENCE),
+    "mean_error": Metric("mean error, RMS sd", FIDELITY),
+    "sd_ratio": Metric("sd ratio", FIDELITY),
+    "sliced_w2": Metric("sliced W2", FIDELITY),
+    "total_variation": Metric("total variation", FIDELITY),
+    "ece": Metric("ECE", QUALITY),
+    "confidence_gap": Metric("confidence gap", QUALITY),
+    "nll": Metric("NLL", QUALITY),
+    "accuracy": Metric("accuracy", QUALITY),
+    "rmse": Metric("RMSE", QUALITY),
+    "wall_clock_s": Metric("seconds", COST),
+    "data_fraction": Metric("data a step", COST),
+    "ess_per_second": Metric("ESS per second", COST),
+    "ess_per_million_evaluations": Metric("ESS per million evaluations", COST),
+}
+
+
 def main() -> None:
     width = max(map(len, COLUMNS))
     for name, column in COLUMNS.items():

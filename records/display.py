@@ -105,24 +105,11 @@ def _own_text(pair: tuple[str, Any]) -> str:
     return CHOICES.get(pair) or OWN.get(name, f"{name}={{}}").format(plain(value))
 
 
-def format_differing(setting: SettingRuns, among: Iterable[SettingRuns]) -> str:
-    """``format_settings`` without what all of them on the same task share; empty where nothing tells them apart."""
-    like = [one for one in among if one["variant"] == setting["variant"]]
-    names = (*SYMBOLS, "weight", "variance", "preconditioner", "decay")
-    return format_settings(setting, *(name for name in names if len({one[name] for one in like}) < 2))
-
-
 def format_rounded(value: float, digits: int = 2) -> str:
     """A number in a sentence: no more than these digits, ``5,500`` for 5,476."""
     if not value or not math.isfinite(value):
         return format_number(value, digits)
     return format_number(round(value, digits - 1 - math.floor(math.log10(abs(value)))), digits)
-
-
-def format_range(values: Iterable[float], digits: int = 3) -> str:
-    """``0.98 to 1.01``, or the one number that there is."""
-    found = list(values)
-    return " to ".join(dict.fromkeys(format_number(end(found), digits) for end in (min, max)))
 
 
 def format_setting(setting: SettingRuns, name: str) -> str:

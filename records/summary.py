@@ -8,7 +8,6 @@ from typing import Any
 
 from implementations.infrastructure.artefact import Record, check, parsing, reading, record_of
 from implementations.infrastructure.files import Damaged, atomic_path
-from records.artefacts import read_outcome
 from records.columns import COLUMNS, KINDS
 from records.layout import read_json
 
@@ -71,9 +70,3 @@ def report_failures(results: Path) -> list[str]:
     claims = read_json(results / "claims.json") or {"claims": []}
     lines = [f"figure {figure['name']}: {figure['failure']}" for figure in figures["figures"] if figure["failure"]]
     return lines + [f"claim {claim['id']}: {claim['failure']}" for claim in claims["claims"] if claim["failure"]]
-
-
-def tracking_failure(results: Path) -> str | None:
-    """Why the study is not in MLflow, if it was tried in vain."""
-    failure: str | None = (read_outcome(results / "tracked.json", "tracked") or {"failure": None})["failure"]
-    return failure

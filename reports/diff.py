@@ -21,11 +21,11 @@ from scipy import stats
 from implementations.infrastructure.errors import SettingError
 from implementations.infrastructure.files import Damaged
 from metrics.seeds import LEVEL, Estimate, holm, p_above, p_below
+from records.columns import METRICS
 from records.display import ROUNDING, estimate_parts, format_number, setting_names
 from records.setting_runs import SettingRuns
 from records.study import StudyResults
 from records.summary import table_of
-from reports.tables import METRICS
 
 #: Chance that anything is called moved where nothing has, over all that is compared.
 RATE = 0.05

@@ -10,13 +10,13 @@ from typing import Any
 import pandas as pd
 
 from implementations.methods import METHODS
-from records.columns import COLUMNS
+from records.columns import COLUMNS, METRICS
 from records.display import distinct_settings, format_given, task_name
 from records.methods import in_order
 from records.setting_runs import CONVERGED, SettingRuns, one_backend, plain_rows
 from records.study import StudyResults
 from reports.table_model import Column, Row, Table, flat
-from reports.tables import CANDIDATE_RULE, MARGIN, METHOD, METRICS, why_not
+from reports.tables import CANDIDATE_RULE, MARGIN, METHOD, why_not
 
 #: How entrants with a small bias are ranked.
 CRITERION = "ess_per_million_evaluations"

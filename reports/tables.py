@@ -6,9 +6,10 @@ follows from rows of the summary.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from metrics.seeds import Estimate, mean_of_measured
+from records.columns import CONVERGENCE, FIDELITY, METRICS
 from records.display import (
     distinct_settings,
     format_name,
@@ -28,32 +29,6 @@ from reports.table_model import Cell, Column, Row, Table, counts_text, filled, m
 MARGIN = 0.1
 
 
-class Metric(NamedTuple):
-    """A column of the summary as tables show it."""
-
-    heading: str
-    group: str
-
-
-CONVERGENCE, FIDELITY, QUALITY, COST = "sampler", "fidelity to its own target", "calibration and prediction", "cost"
-#: In reading order: has a chain converged, is it right, is it useful, what does it cost?
-METRICS = {
-    "ess_bulk_min": Metric("ESS", CONVERGENCE),
-    "acceptance_rate": Metric("acceptance", CONVERGENCE),
-    "mean_error": Metric("mean error, RMS sd", FIDELITY),
-    "sd_ratio": Metric("sd ratio", FIDELITY),
-    "sliced_w2": Metric("sliced W2", FIDELITY),
-    "total_variation": Metric("total variation", FIDELITY),
-    "ece": Metric("ECE", QUALITY),
-    "confidence_gap": Metric("confidence gap", QUALITY),
-    "nll": Metric("NLL", QUALITY),
-    "accuracy": Metric("accuracy", QUALITY),
-    "rmse": Metric("RMSE", QUALITY),
-    "wall_clock_s": Metric("seconds", COST),
-    "data_fraction": Metric("data a step", COST),
-    "ess_per_second": Metric("ESS per second", COST),
-    "ess_per_million_evaluations": Metric("ESS per million evaluations", COST),
-}
 #: The columns that a comparison shows at first, the most important first.
 FIRST = (
     "method",

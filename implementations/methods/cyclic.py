@@ -13,14 +13,14 @@ SCHEDULE = (
 )
 
 
-def cyclic(card: Card, name: str, label: str, colour: str) -> Card:
+def cyclic(card: Card, name: str, label: str, summary: str, colour: str) -> Card:
     """A method whose step size cycles, in place of any other schedule."""
     settings = (setting for setting in card.own_settings if setting.name not in ("decay", "decay_start"))
     return replace(
         card,
         name=name,
         label=label,
-        summary=f"{card.summary.partition(',')[0].partition(':')[0]}, with a cyclic step size",
+        summary=f"{summary}, with a cyclic step size",
         citation=f"{card.citation}; Zhang, Li, Zhang, Chen and Wilson (2020)",
         own_settings=(*settings, *SCHEDULE),
         colour=colour,
@@ -32,8 +32,8 @@ _SGLD, _SGLD_CV = (
 )
 
 ROWS = (
-    cyclic(_SGLD, "csgld", "cyclic SGLD", "#e7298a"),
-    cyclic(_SGLD_CV, "csgld_cv", "cyclic SGLD, control variates", "#b5006b"),
-    cyclic(sghmc.CARD, "csghmc", "cyclic SGHMC", "#5c5a00"),
-    cyclic(sgnht.CARD, "csgnht", "cyclic SGNHT", "#808008"),
+    cyclic(_SGLD, "csgld", "cyclic SGLD", "stochastic gradient Langevin dynamics", "#e7298a"),
+    cyclic(_SGLD_CV, "csgld_cv", "cyclic SGLD, control variates", "SGLD with control variates", "#b5006b"),
+    cyclic(sghmc.CARD, "csghmc", "cyclic SGHMC", "stochastic gradient Hamiltonian Monte Carlo", "#5c5a00"),
+    cyclic(sgnht.CARD, "csgnht", "cyclic SGNHT", "stochastic gradient Nosé-Hoover thermostat", "#808008"),
 )

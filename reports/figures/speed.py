@@ -3,7 +3,6 @@
 A study's runs have no part in it.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
@@ -175,8 +174,7 @@ def _growing(rows: Sequence[Row], axis: str, y: Axis, caption: str, name: Callab
     panel, keys, titles = Panel(y=y), [], {}
     for method in in_order(row["method"] for row in rows):
         own = sorted(_of(rows, method=method), key=lambda row: int(row[axis]))
-        # Only its name says what the baseline's number is: ``pbnn, N = 10,000``.
-        (baseline,) = {int(re.findall(r"\d[\d,]*", row["baseline"])[0].replace(",", "")) for row in own}
+        (baseline,) = {int(row["baseline_size"]) for row in own}
         unit = median(row["baseline_microseconds"] for row in own)
         ratios = {int(row[axis]): [row[end] for end in ("ratio", "ratio_low", "ratio_high")] for row in own}
         times = {number: [unit * ratio for ratio in found] for number, found in ratios.items()} | {baseline: [unit] * 3}

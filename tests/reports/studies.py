@@ -158,6 +158,7 @@ def step(method: str, shape: str, backend: str, chains: int, ratio: float, **val
 
 def points(method: str, num_points: int, ratio: float, **values: object) -> dict:
     names = {"what": f"{method}, N = {num_points:,}", "baseline": f"{method}, N = 10,000"}
+    names |= {"baseline_size": 10_000}
     return benchmark("points", ratio, method=method, num_points=num_points, **names | values)
 
 
@@ -173,10 +174,12 @@ EVERY_KIND = [
     points("pbnn", 100_000, 1.2, data_mb=8.8, other_mb=1.5),
     points("full_mh", 1_000_000, 90.0, data_mb=88.0, other_mb=12.0),
     points("rows", 1_000_000, 3.0),
-    benchmark("chains", 0.8, what="pbnn, 2 chains, a step of one", baseline="pbnn, 1 chain", chains=2),
-    benchmark("chains", 1.6, what="pbnn, 64 chains, a step of one", baseline="pbnn, 1 chain", chains=64),
-    benchmark("batch_size", 0.2, what="pbnn, n = 10", baseline="pbnn, n = 100", batch_size=10),
-    benchmark("batch_size", 9.0, what="pbnn, n = 1000", baseline="pbnn, n = 100", batch_size=1000),
+    benchmark("chains", 0.8, what="pbnn, 2 chains, a step of one", baseline="pbnn, 1 chain", chains=2, baseline_size=1),
+    benchmark(
+        "chains", 1.6, what="pbnn, 64 chains, a step of one", baseline="pbnn, 1 chain", chains=64, baseline_size=1
+    ),
+    benchmark("batch_size", 0.2, what="pbnn, n = 10", baseline="pbnn, n = 100", batch_size=10, baseline_size=100),
+    benchmark("batch_size", 9.0, what="pbnn, n = 1000", baseline="pbnn, n = 100", batch_size=1000, baseline_size=100),
 ]
 
 

@@ -378,7 +378,7 @@ def test_every_kind_of_benchmark_has_its_figure_with_its_numbers_beside_it(speed
 
 def test_without_benchmarks_the_page_says_so_in_a_line_and_has_the_rest(page):
     text = section_text(page)
-    assert text.startswith("Not shown: no benchmarks are kept in benchmarks.json; make bench, then make bench")
+    assert text.startswith("Not shown: no benchmarks are kept in benchmarks.json; make bench, then python -m")
     assert "tables/benchmarks.csv" not in page.source
     assert "Every run" in page.text
 
