@@ -27,7 +27,7 @@ def write_summary(results: Path, table: Any) -> None:
     # Parquet keeps the attributes of a frame.
     table.attrs = record_of("summary", {"study": results.name, "csv_sha256": hashlib.sha256(text).hexdigest()})
     with atomic_path(results / "summary.parquet") as path:
-        table.to_parquet(path, index=False)
+        path.write_bytes(table.to_parquet(index=False))
     with atomic_path(results / "summary.csv") as path:
         path.write_bytes(text)
 

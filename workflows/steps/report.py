@@ -19,21 +19,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, required=True, help="folder of the study's results")
     parser.add_argument("--out", type=Path, help="folder of the report, if it is another")
     arguments = parser.parse_args(argv)
-    with metered(arguments.results, "report"):
-        return _report(arguments)
-
-
-def _report(arguments: argparse.Namespace) -> int:
     try:
-        study = StudyResults.load(arguments.results, read_description(arguments.results))
-    except Damaged as error:
+        with metered(arguments.results, "report"):
+            study = StudyResults.load(arguments.results, read_description(arguments.results))
+            contents = contents_of(study.name)
+            for failure in render(study, arguments.out or arguments.results, contents.figures, contents.claims):
+                print(f"FAILED: {failure}", file=sys.stderr)
+    except (Damaged, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    out = arguments.out or arguments.results
-    contents = contents_of(study.name)
-
-    for failure in render(study, out, contents.figures, contents.claims):
-        print(f"FAILED: {failure}", file=sys.stderr)
     return 0
 
 

@@ -112,14 +112,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m workflows.steps.summary", description=__doc__)
     parser.add_argument("--results", type=Path, required=True, help="folder of the study's results")
     arguments = parser.parse_args(argv)
-    with metered(arguments.results, "summary"):
-        _summarise(arguments)
+    try:
+        with metered(arguments.results, "summary"):
+            rows = rows_of(read_runs(arguments.results), arguments.results)
+            write_summary(arguments.results, table_of(rows))
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
-
-
-def _summarise(arguments: argparse.Namespace) -> None:
-    rows = rows_of(read_runs(arguments.results), arguments.results)
-    write_summary(arguments.results, table_of(rows))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         redirect_stdout(out),
         metered(arguments.results, "track"),
     ):
-        _track(uri, arguments.results, arguments.out, arguments.patience)
+        try:
+            _track(uri, arguments.results, arguments.out, arguments.patience)
+        except OSError as error:
+            print(error, file=sys.stderr)
+            return 1
     return 0
 
 
@@ -55,7 +59,11 @@ def _track(uri: str, results: Path, out: Path, patience: float) -> None:
         print(outcome | {"failure": failure}, file=sys.stderr, flush=True)
 
     def give_up() -> None:
-        tell(f"the store was not done after {limit:g} s")
+        try:
+            tell(f"the store was not done after {limit:g} s")
+        except OSError as error:
+            print(error, file=sys.stderr, flush=True)
+            os._exit(1)
         # The main thread waits for the store: limits of single reads do not help where a server sends a byte now and
         # then, and a driver written in C heeds no signal. An entry that is not ended counts as not written.
         os._exit(0)
