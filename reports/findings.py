@@ -35,7 +35,7 @@ from reports.tables import why_not
 FOLDER = Path(__file__).with_suffix("")
 #: Keys of a selection that are no columns.
 OPTIONS = ("where", "least", "most", "each", "converged")
-GUARD = re.compile(r"<!-- if (.+?) -->", re.DOTALL)
+GUARD = re.compile(r"<!-- if ((?:(?!<!--).)+?) -->", re.DOTALL)
 #: What Python expressions in findings may call.
 FUNCTIONS = {"__builtins__": {one.__name__: one for one in (abs, all, any, len, max, min, sorted, sum, zip)}}
 #: What expressions raise where a study does not have the runs behind a number.

@@ -65,9 +65,10 @@ def hide(text: str, uri: str) -> str:
     """The text without the secrets of an address, which errors repeat in whole, in part or in other letters."""
     shown = without_secrets(uri)
     text = text.replace(uri, shown)
-    words = re.split("[/?#@:&=;]+", f"{uri}/{unquote(uri)}")
+    words, open_words = (re.split("[/?#@:&=;]+", one) for one in (f"{uri}/{unquote(uri)}", f"{shown}/{unquote(shown)}"))
+    is_open = {word.lower() for word in open_words}
     # A shorter piece of a secret tells little, and is a part of many words.
-    secrets = {word for word in words if len(word) > 2 and word.lower() not in shown.lower()} if shown != uri else ()
+    secrets = {word for word in words if len(word) > 2 and word.lower() not in is_open} if shown != uri else ()
     for secret in sorted(secrets, key=len, reverse=True):
         for form in (secret, unquote(secret), quote(secret, safe="")):
             text = re.sub(re.escape(form), HIDDEN, text, flags=re.IGNORECASE)
