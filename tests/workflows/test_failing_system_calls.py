@@ -136,6 +136,10 @@ def test_the_old_file_or_the_new_one_is_whole_and_the_next_call_succeeds(kind, c
             if not errors:
                 assert (status, found, number > 1) == (0, new, True)
                 break
+            if status == 0:
+                # An old file that cannot be opened was moved aside.
+                assert {name: found[name] for name in found if not name.endswith(".damaged")} == new
+                continue
             # The step says so in one line.
             (line,) = capsys.readouterr().err.splitlines()
             assert (status, os.strerror(code) in line) == (1, True), line

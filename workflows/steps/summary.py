@@ -116,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with metered(arguments.results, "summary"):
             rows = rows_of(read_runs(arguments.results), arguments.results)
             write_summary(arguments.results, table_of(rows))
-    except OSError as error:
+    except (Damaged, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
