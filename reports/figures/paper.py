@@ -222,7 +222,7 @@ def _draw_four(results: StudyResults, wanted: Mapping[str, SettingRuns | None], 
     panels = []
     for title, setting in wanted.items():
         if setting is None:
-            panels.append(Panel(f"{title}: no such run ended well in this study", Axis("x", low=0, high=1), y))
+            panels.append(Panel(f"{title}: no run ended well", Axis("x", low=0, high=1), y))
             continue
         panels.append(Panel(f"{title[:3]} {format_name(setting)}", Axis("x"), y, shapes=[_data(drawn[title].problem)]))
         _add_bands(panels[-1], setting, drawn[title], [3, 2, 1])
