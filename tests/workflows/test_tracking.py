@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -387,27 +388,24 @@ class Dripping(threading.Thread):
         self.socket.close()
 
 
-class Repeating(threading.Thread):
-    """A server on this machine whose list of runs has one more page, for ever the same."""
+class Answering(threading.Thread):
+    """A server on this machine that answers each call, named by the end of its path, by what ``answer`` says."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer: Callable[[str], bytes]) -> None:
         super().__init__(daemon=True)
-        experiment = {"experiment_id": "1", "name": "made_up", "artifact_location": "mlflow-artifacts:/1"}
-        answers = {"get-by-name": {"experiment": experiment}, "search": {"runs": [], "next_page_token": "again"}}
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"] or 0))
-                call = self.path.partition("?")[0].rpartition("/")[2]
-                outer.num_answers += call == "search"
-                content = json.dumps(answers.get(call, {})).encode()
+                outer.num_answers += 1
+                content = answer(self.path.partition("?")[0].rpartition("/")[2])
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
 
-            do_POST = do_GET
+            do_POST = do_PATCH = do_PUT = do_GET
 
             def log_message(self, *_) -> None:
                 """Keep quiet."""
@@ -417,14 +415,23 @@ class Repeating(threading.Thread):
         self.num_answers = 0
 
     def run(self) -> None:
-        self.server.serve_forever()
+        self.server.serve_forever(poll_interval=0.05)
 
     def close(self) -> None:
         self.server.shutdown()
         self.server.server_close()
 
 
-@pytest.mark.parametrize("kind", [Dripping, Repeating])
+EXPERIMENT = {"experiment_id": "1", "name": "made_up", "artifact_location": "mlflow-artifacts:/1"}
+
+
+def repeating() -> Answering:
+    """Its list of runs has one more page, for ever the same."""
+    answers = {"get-by-name": {"experiment": EXPERIMENT}, "search": {"runs": [], "next_page_token": "again"}}
+    return Answering(lambda call: json.dumps(answers.get(call, {})).encode())
+
+
+@pytest.mark.parametrize("kind", [Dripping, repeating])
 def test_a_server_without_end_is_given_up_and_the_next_call_catches_up(kind, made_up, tmp_path):
     server = kind()
     address = f"http://127.0.0.1:{server.socket.getsockname()[1]}"
@@ -442,6 +449,41 @@ def test_a_server_without_end_is_given_up_and_the_next_call_catches_up(kind, mad
     outcome = json.loads(out.read_text())
     assert (outcome["store"], outcome["failure"]) == (address, "the store was not done after 4 s")
     assert tracked(made_up, f"sqlite:///{tmp_path}/mlflow.db")["added"] == NUM_ENTRIES
+
+
+#: Whole answers, and values of the fields of an experiment and of a run that no server should give.
+WHOLE_ANSWERS = (b"", b"null", b"[]", b"<html>", b"\xff\xfe", b"1e999", b'{"experiment": "\\ud800"}', b"[" * 100_000)
+FIELDS = (None, [], {}, "", -1, 1e300, True, "\ud800", "../../etc", "x" * 100_000, ["a", None], {"key": {}})
+
+
+def garbage() -> Iterator[Callable[[str], bytes]]:
+    for whole in WHOLE_ANSWERS:
+        yield lambda call, whole=whole: whole
+    for value in FIELDS:
+        for name in EXPERIMENT:
+            yield lambda call, changed={"experiment": EXPERIMENT | {name: value}}: json.dumps(changed).encode()
+        info = {"run_id": value, "artifact_uri": value, "status": value, "experiment_id": value}
+        runs = {"experiment": EXPERIMENT, "runs": [{"info": info, "data": {"tags": value, "params": value}}]}
+        yield lambda call, changed=runs | {"run": runs["runs"][0]}: json.dumps(changed).encode()
+
+
+def test_whatever_a_server_answers_is_a_failure_in_a_line(made_up, tmp_path, monkeypatch):
+    before = sorted(path for path in made_up.results.parent.rglob("*"))
+    out = made_up.results / "tracked.json"
+    answers = list(garbage())
+    current: list[Callable[[str], bytes]] = []
+    server = Answering(lambda call: current[-1](call))
+    server.start()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{server.socket.getsockname()[1]}")
+    with closing(server):
+        for answer in answers:
+            current.append(answer)
+            assert main(["--results", str(made_up.results), "--out", str(out)]) == 0
+            failure = json.loads(out.read_text())["failure"]
+            assert failure and "\n" not in failure and len(failure) <= 300
+    # No answer names a place on this machine that anything is written to.
+    new = {path.name for path in made_up.results.parent.rglob("*")} - {path.name for path in before}
+    assert new <= {"tracked.json", "usage.log", "mlflow-artifacts", ".lock"}
 
 
 def test_a_trace_is_the_mean_over_chains_over_stretches(made_up):
