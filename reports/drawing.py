@@ -223,6 +223,8 @@ class Words:
     x: float
     y: float
     colour: str = INK
+    #: Rather on the left, as where a line leads to the right.
+    is_left: bool = False
 
 
 Shape = Line | Band | Bar | Guide | Point | Dots | Words
@@ -541,7 +543,8 @@ class _Canvas:
     def _words(self, words: Words) -> None:
         """On the first side of its point that is free."""
         width, x, y = text_width(words.text), self.across(words.x), self.up(words.y)
-        near = [(dx, -7.0) for dx in (8, -8 - width)] + [(-width / 2, dy) for dy in (-20, 6)]
+        near = [(dx, -7.0) for dx in ((-8 - width, 8) if words.is_left else (8, -8 - width))]
+        near += [(-width / 2, dy) for dy in (-20, 6)]
         far = [(dx, dy) for dy in (-20, 6, -34, 20, -48, 34, -62, 48) for dx in (6, -6 - width, -width / 2)]
         boxes = [Box(x + dx, y + dy, x + dx + width, y + dy + 13) for dx, dy in (*near, *far)]
         inside = [one for one in boxes if one.left >= self.left and one.right <= WIDTH and self.top <= one.top]

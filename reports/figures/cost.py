@@ -235,14 +235,15 @@ def draw_best(results: StudyResults) -> Drawing:
     targets = [target_text(*one.target) for one in found if one.ours is not None]
     rows = [f"{target}: × {estimate_parts(ratio)[0]}" for target, ratio in zip(targets, ratios, strict=True)]
     draws = [one.mean(CRITERION) for pair in pairs for one in pair]
-    x = Axis("effective draws per million evaluations", "log", min(draws) / 20, max(draws) * 20)
+    x = Axis("effective draws per million evaluations", "log", min(draws) / 100, max(draws) * 30)
     panel = Panel(x=x, rows=rows, height=40)
     for row, pair in enumerate(pairs):
         panel.add(Line([one.mean(CRITERION) for one in pair], [row, row], SOFT))
+        left = min(pair, key=lambda one: one.mean(CRITERION))
         for one in pair:
             mark = Mark(f"{format_name(one)}: {format_value(one, CRITERION)}", one.runs[0])
             panel.add(Point(one.mean(CRITERION), row, look_of(one["method"]), size=9, mark=mark))
-            panel.add(Words(method_name(one["method"]), one.mean(CRITERION), row))
+            panel.add(Words(method_name(one["method"]), one.mean(CRITERION), row, is_left=one is left))
     means = [ratio.mean or 0.0 for ratio in ratios]
     times = " to ".join(dict.fromkeys(format_rounded(end(means)) for end in (min, max)))
     lost = [target_text(*one.target) for one in found if one.ours is None]

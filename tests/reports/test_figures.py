@@ -274,7 +274,7 @@ def test_figure_2_shows_three_sds_and_says_which_panels_are_missing(filed):
     for name, method in (("(a)", "full_mh"), ("(b)", "pbnn")):
         xs, low, high = band_edges(panels[name], method)
         assert np.allclose([low, high], [xs - 3 * SD[method], xs + 3 * SD[method]], atol=1e-6)
-    assert all("no such run ended well" in panels[name].title for name in ("(c)", "(d)"))
+    assert all("no run ended well" in panels[name].title for name in ("(c)", "(d)"))
     # Of the two runs with n = 5 and M = 5 the one without a step of its own.
     assert not any("step_size=0.3" in name for name in drawing.runs)
 
