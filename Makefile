@@ -9,7 +9,7 @@ ARGS ?=
 export STUDY ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run smoke test test-slow test-slurm lint docs bench profile-study regress golden ui publish lock clean distclean supported-python
+.PHONY: help setup run smoke test test-slow test-slurm lint docs bench profile-study regress golden references ui publish lock clean distclean supported-python
 
 requires_python := $(shell sed -n 's/^requires-python = "\(.*\)"/\1/p' pyproject.toml)
 lock_sha256 := $(shell { sha256sum requirements.lock 2>/dev/null || shasum -a 256 requirements.lock; } | cut -c 1-64)
@@ -110,6 +110,10 @@ regress: setup  ## fail if a sampler became wrong or slow; ARGS="--help" lists t
 # Before and after a refactoring. A change of numbers that is meant is recorded: ARGS="--record --only smoke".
 golden: setup  ## check that no number changed: draws of every method, the smoke study, published verdicts
 	$(python) -m tests.golden $(ARGS)
+
+# One core, and hours; a reference that is there stays, so an interrupted call goes on.
+references: setup  ## make the references of whole networks that are missing; ARGS="--tasks wine --splits 5 --weights N 100"
+	OMP_NUM_THREADS=1 $(python) -m records.network_references $(ARGS)
 
 # MLFLOW_TRACKING_URI selects another store, as it does for a study; a database's password is not shown.
 ui: setup  ## serve the runs of all studies in MLflow, to this machine only

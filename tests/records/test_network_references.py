@@ -8,6 +8,7 @@ from scipy import stats
 from implementations.infrastructure.files import Damaged
 from implementations.networks.hmc import HMC
 from implementations.networks.network import ACTIVATIONS, HALF_LOG_2PI, LOG_NOISE, PRIORS, Network, columns_of
+from implementations.tasks.data.download import DataError
 from records import network_references
 from records.network_references import gate_of, log_densities, make, write
 
@@ -110,6 +111,17 @@ def test_log_densities_average_the_density_and_not_its_logarithm():
     expected = np.log(stats.norm.pdf(targets, outputs, 0.5).mean(axis=(0, 1)) / 3.0)
     np.testing.assert_allclose(log_densities(network, data, outputs, positions), expected)
     assert pytest.approx(-stats.norm.logpdf(0)) == HALF_LOG_2PI
+
+
+def test_a_task_without_its_data_is_skipped_with_the_reason(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(network_references, "find_network_task", lambda name: NoData())
+    assert network_references.main(["--tasks", "wine", "--splits", "0", "--out", str(tmp_path)]) == 1
+    assert "wine split 0: skipped: no source has data.txt" in capsys.readouterr().err
+
+
+class NoData:
+    def load(self, split, data_dir):
+        raise DataError("no source has data.txt")
 
 
 @pytest.mark.slow
