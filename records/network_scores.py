@@ -150,6 +150,11 @@ def baseline_rows(task_name: str, splits: Sequence[int], references: Path, data_
             print(f"{task_name} split {split}: no reference in {references}", file=sys.stderr)
             continue
         reference = NetworkReference.load(path)
+        if not reference.is_usable:
+            print(
+                f"{task_name} split {split}: its reference failed: {'; '.join(reference.gate.faults)}", file=sys.stderr
+            )
+            continue
         baselines = Baselines(task.network(data), data, seed=split)
         for name in METHODS:
             predictions = _predictions(baselines, name, settings)
