@@ -62,7 +62,7 @@ def _is_same(value: Any, expected: Any, is_number: bool) -> bool:
 
 
 def measure_timing(names: Sequence[str] | None = None) -> Rows:
-    """Ratios of short work, timed by turns; all that compiles in seconds."""
+    """Ratios of short work, timed in turns; all that compiles in seconds."""
     from benchmarks.stopwatch import Work, alternate
     from benchmarks.work import bare_work, steps, synthetic
 

@@ -1,4 +1,4 @@
-"""How good draws are, whoever made them: at predicting, and against the right answer of a task.
+"""Scores of draws from any program: how well they predict, and how near they are to the right answer of a task.
 
 ``pbnn-bench score draws.npz --task mnist --weight data`` reads one array, ``draws`` (chains, draws, P). A draw is the
 parameter vector of ``implementations.tasks.problem``: the matrices (inputs + 1, outputs) of the stochastic layers,

@@ -32,7 +32,7 @@ def evaluate(
 
 
 def metrics_of_draws(problem: Problem, draws: np.ndarray, reference: Reference | str | None) -> tuple[Metrics, Arrays]:
-    """Metrics and curves of draws (chains, draws, P), whoever made them."""
+    """Metrics and curves of draws (chains, draws, P), from any program."""
     metrics, curves, _ = _metrics_of_draws(problem, draws, reference)
     return metrics, curves
 

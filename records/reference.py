@@ -274,7 +274,7 @@ def _weighted_predictive(problem: Problem, run: "Weighted") -> tuple[np.ndarray,
 
 
 def _empty(problem: Problem, weight: float, seed: int) -> Reference:
-    """What is filled in by whoever finds it."""
+    """A reference without its numbers, which its maker fills in."""
     nothing = np.zeros(0)
     return Reference(
         task=problem.task,

@@ -2,7 +2,7 @@
 
 An artefact is a JSON file, or an .npz file of arrays with such a record in it. The record names its kind, the version
 of the step that wrote it, what it was made for (its identity), the checksums of what it was made from, the reason where
-the step failed, and a checksum of all of it. Whoever reads an artefact says what it has to be. A file that is damaged
+the step failed, and a checksum of all of it. A reader says what the artefact has to be. A file that is damaged
 or something else is moved aside as ``<name>.damaged`` and named in one line, so that the next call makes it again.
 """
 

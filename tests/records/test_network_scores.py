@@ -1,5 +1,6 @@
 """Practitioners' baselines on whole networks: closed forms where there are any, and scores worked out by hand."""
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -60,9 +61,21 @@ def test_mean_field_has_the_inverse_diagonal_of_the_precision(linear):
 
 def test_swag_has_the_moments_of_the_path(linear):
     found, test, _, _ = linear
-    path = found._path(found._networks(1)[0], 0.05)[-baselines.SWAG_KEPT :] * found.network.scale @ test.T
+    path = found._path(found._networks(1)[0], 0.05)[-baselines.SWAG_KEPT :]
+    moves = found.network.scale * test  # of the predictions, by parameter
     outputs = found.swag(0.05).outputs
-    np.testing.assert_allclose(outputs.mean(axis=0), path.mean(axis=0), atol=5 * path.std() / 20)
+    centre = path.mean(axis=0)
+    last = (path[-baselines.SWAG_RANK :] - centre) @ moves.T
+    # Half of the variance is diagonal, half is that of the last deviations.
+    variance = 0.5 * moves**2 @ path.var(axis=0) + 0.5 * (last**2).sum(axis=0) / (baselines.SWAG_RANK - 1)
+    np.testing.assert_allclose(outputs.std(axis=0) / np.sqrt(variance), 1, atol=4 / np.sqrt(2 * len(outputs)))
+    np.testing.assert_allclose((outputs.mean(axis=0) - moves @ centre) / np.sqrt(variance / len(outputs)), 0, atol=4)
+
+
+def test_a_mask_of_dropped_units_has_the_mean_one():
+    (mask,) = baselines._masks(jax.random.key(0), (20_000,), 1, 0.2)
+    assert set(np.unique(mask).round(3)) == {0.0, 1.25}
+    assert float(mask.mean()) == pytest.approx(1, abs=4 * 0.5 / np.sqrt(20_000))
 
 
 def test_dropout_drops_the_same_units_at_all_points_and_keeps_the_mean():
